@@ -1,0 +1,20 @@
+.DEFAULT_GOAL := help
+.PHONY: help check fmt lint test test-faults test-oracles test-scale test-browser test-all
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+check: lint test ## what must be green before a commit
+
+fmt: ## format the code
+	uv run ruff format .
+	uv run ruff check --fix .
+
+lint: ## ruff, mypy, the import rules
+	uv run ruff format --check .
+	uv run ruff check .
+	uv run mypy
+	uv run lint-imports
+
+test: ## the fast suite
+	uv run pytest

@@ -1,0 +1,1 @@
+"""Use cases: a call from admission to settlement, through ports only."""

@@ -1,0 +1,1 @@
+"""The vocabulary: events, grammar, normaliser, domain types, errors, ports."""

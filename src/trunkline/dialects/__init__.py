@@ -1,0 +1,1 @@
+"""What providers speak: one file a wire language."""

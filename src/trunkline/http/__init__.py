@@ -1,0 +1,1 @@
+"""What listens: one file an endpoint group."""

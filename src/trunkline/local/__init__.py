@@ -1,0 +1,1 @@
+"""The embedded models: child processes that speak the OpenAI API on loopback."""

@@ -1,0 +1,1 @@
+"""Who may do what, at which price: pure rules."""

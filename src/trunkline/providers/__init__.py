@@ -1,0 +1,1 @@
+"""Providers as data: one TOML file each."""

@@ -1,0 +1,1 @@
+"""Departures from a dialect: one file each, named in a provider's TOML."""

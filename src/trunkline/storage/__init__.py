@@ -1,0 +1,1 @@
+"""Where state lives: SQL, shared counters, media bytes."""

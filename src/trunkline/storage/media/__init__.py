@@ -1,0 +1,1 @@
+"""Media bytes: local disk or S3."""

@@ -1,0 +1,1 @@
+"""Counters, stream replay and fan-out: in process, or Valkey."""

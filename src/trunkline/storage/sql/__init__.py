@@ -1,0 +1,1 @@
+"""Keys, ledger, jobs, media index: SQLAlchemy Core on SQLite or PostgreSQL."""

@@ -1,0 +1,1 @@
+"""The built playground and admin pages."""

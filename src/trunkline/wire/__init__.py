@@ -1,0 +1,1 @@
+"""Bytes to frames and back: readers and typed JSON."""
