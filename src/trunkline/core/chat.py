@@ -1,0 +1,38 @@
+"""A chat request and the target it goes to: the forms between clients and dialects."""
+
+from msgspec import Raw, Struct, field
+
+
+class ChatRequest(Struct):
+    """A client's chat request. `fields` holds every top-level member as it was sent, for what no station reads."""
+
+    model: str
+    fields: dict[str, Raw]
+    stream: bool = False
+    include_usage: bool = False
+    include_cost: bool = False
+
+
+class Target(Struct, frozen=True):
+    """A provider's model, with what a dialect needs to build a request; credentials are not here."""
+
+    provider: str
+    model: str
+    base_url: str
+    dialect: str
+    path: str = ""
+    """In place of the dialect's own path, when the provider's differs; `{model}` is replaced."""
+    quirks: tuple[str, ...] = ()
+    rename: dict[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+    """What a dialect asks of a provider beyond the usual: `region`, `api_version`, …"""
+
+
+class UpstreamRequest(Struct, frozen=True):
+    """What to send to a target: built by a dialect, without credentials. `path` is joined to `base_url`."""
+
+    path: str
+    body: bytes = b""
+    method: str = "POST"
+    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)

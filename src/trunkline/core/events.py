@@ -1,0 +1,145 @@
+"""The closed vocabulary between provider dialects and client surfaces: an event says one thing."""
+
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+from trunkline.core.media import Media
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
+
+
+class Usage(Struct, frozen=True):
+    """Tokens of one call, OpenAI's meaning: `completion_tokens` include reasoning, `prompt_tokens` include cached."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    audio_input_tokens: int = 0
+    image_input_tokens: int = 0
+    reasoning_tokens: int = 0
+    audio_output_tokens: int = 0
+    image_output_tokens: int = 0
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
+    cost_microusd: int | None = None
+    """What the upstream itself says the call cost, if it does."""
+
+
+class Started(Struct, frozen=True):
+    """The answer has begun; blank members are unknown."""
+
+    id: str = ""
+    model: str = ""
+    created: int = 0
+
+
+class TextDelta(Struct, frozen=True, gc=False):
+    """A piece of the answer's text. `logprobs` is OpenAI's choice-level object, verbatim."""
+
+    text: str
+    choice: int = 0
+    logprobs: Raw | None = None
+
+
+class ReasoningDelta(Struct, frozen=True, gc=False):
+    """A piece of the model's reasoning."""
+
+    text: str
+    choice: int = 0
+
+
+class RefusalDelta(Struct, frozen=True, gc=False):
+    """A piece of a refusal."""
+
+    text: str
+    choice: int = 0
+
+
+class ToolCallStarted(Struct, frozen=True, gc=False):
+    """A tool call begins; `call` counts from 0 in its choice. `legacy` marks `function_call` of old models."""
+
+    call: int
+    id: str
+    name: str
+    choice: int = 0
+    legacy: bool = False
+
+
+class ToolCallDelta(Struct, frozen=True, gc=False):
+    """A piece of a tool call's arguments, JSON text cut anywhere."""
+
+    call: int
+    arguments: str
+    choice: int = 0
+
+
+class MediaReady(Struct, frozen=True):
+    """A finished picture or film."""
+
+    media: Media
+    choice: int = 0
+
+
+class Progress(Struct, frozen=True):
+    """The work goes on; `percent` 0…100 where it is known, `text` is for a person."""
+
+    percent: float | None = None
+    text: str = ""
+
+
+class Finished(Struct, frozen=True):
+    """One choice is complete."""
+
+    reason: FinishReason
+    choice: int = 0
+
+
+class UsageReported(Struct, frozen=True):
+    """What the upstream counted; the last one with content wins."""
+
+    usage: Usage
+
+
+class Extras(Struct, frozen=True):
+    """Members that are kept verbatim. `choice` None: top level of the chunk, else the delta of that choice."""
+
+    fields: dict[str, Raw]
+    choice: int | None = None
+
+
+class Ended(Struct, frozen=True):
+    """The stream is complete. Always the last event, unless it is `Failed`."""
+
+
+class Failed(Struct, frozen=True):
+    """The stream is broken; always the last event.
+
+    `code` is a name of `core.errors` or the upstream's own; `status` the HTTP status to say so with before a stream.
+    """
+
+    code: str
+    message: str
+    type: str = "upstream_error"
+    status: int | None = None
+    param: str | None = None
+    retry_after_s: float | None = None
+
+
+Event = (
+    Started
+    | TextDelta
+    | ReasoningDelta
+    | RefusalDelta
+    | ToolCallStarted
+    | ToolCallDelta
+    | MediaReady
+    | Progress
+    | Finished
+    | UsageReported
+    | Extras
+    | Ended
+    | Failed
+)

@@ -1,0 +1,70 @@
+"""Pictures and films: what is asked for, and what came of it."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+MediaKind = Literal["image", "video", "cover"]
+
+
+class Media(Struct, frozen=True):
+    """One picture or film as an upstream gave it: a link, or the bytes themselves (exactly one of the two)."""
+
+    kind: MediaKind
+    url: str = ""
+    data: bytes = b""
+    mime_type: str = ""
+    cover_url: str = ""
+    in_text: bool = False
+    """The link already stands in the answer's text (so text models do not get it appended a second time)."""
+
+
+class StoredMedia(Struct, frozen=True):
+    """A medium in the media store: true facts, read from the bytes."""
+
+    id: str
+    kind: MediaKind
+    mime_type: str
+    bytes: int
+    sha256: str
+    width: int
+    height: int
+    duration_s: float | None = None
+    expires_at: int | None = None
+    """Unix seconds; None: kept for ever."""
+
+
+class MediaInput(Struct, frozen=True):
+    """A picture that the client sent along: a link, a data URL's bytes, or an upload."""
+
+    url: str = ""
+    data: bytes = b""
+    mime_type: str = ""
+    role: Literal["image", "mask", "first_frame", "last_frame"] = "image"
+
+
+class MediaRequest(Struct, frozen=True):
+    """What a client wants drawn or filmed, after all spellings were read (wire.md section 11). None: not asked."""
+
+    kind: Literal["image", "video"]
+    prompt: str
+    model: str
+    n: int = 1
+    ratio: str | None = None
+    """`W:H`"""
+    tier: str | None = None
+    """`512`, `1K`, `2K`, `4K`, or a film's `480p`, `720p`, `1080p`, `4k`"""
+    width: int | None = None
+    height: int | None = None
+    output_format: str | None = None
+    """`png`, `jpeg` or `webp`"""
+    quality: str | None = None
+    seconds: float | None = None
+    fps: int | None = None
+    seed: int | None = None
+    negative_prompt: str | None = None
+    audio: bool | None = None
+    background: str | None = None
+    inputs: tuple[MediaInput, ...] = ()
+    partial_images: int = 0
+    user: str | None = None
