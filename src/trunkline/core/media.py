@@ -12,11 +12,16 @@ class Media(Struct, frozen=True):
 
     kind: MediaKind
     url: str = ""
+    """Absolute, or a path that begins with `/`: joined to the provider's `base_url` and fetched with its credential."""
     data: bytes = b""
     mime_type: str = ""
+    """What the upstream claims; the store reads the type from the bytes."""
     cover_url: str = ""
+    authorized: bool = False
+    """The download needs the provider's credential; it is sent only if the link's host is the provider's own."""
     in_text: bool = False
     """The link already stands in the answer's text (so text models do not get it appended a second time)."""
+    revised_prompt: str = ""
 
 
 class StoredMedia(Struct, frozen=True):

@@ -1,0 +1,90 @@
+"""What a media dialect is: how a provider is asked for pictures and films, and how its answers are read."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from trunkline.core.chat import Target, UpstreamRequest
+from trunkline.core.errors import UpstreamError
+from trunkline.core.events import Usage
+from trunkline.core.media import Media, MediaRequest
+
+
+class Submitted(Struct, frozen=True):
+    """The provider took the work on and will be polled."""
+
+    task: str
+    """Whatever `poll` and `cancel` need to name the work again; kept in the job, not read by anyone else. Not empty."""
+    poll_after_s: float | None = None
+    """When the provider wants to be asked, if it says so in the body (headers are read by the engine)."""
+
+
+class Working(Struct, frozen=True):
+    """The work goes on."""
+
+    percent: float | None = None
+    """0 … 100; None where the provider does not say."""
+    text: str = ""
+    """For a person, one line: `queued, 3 before you`."""
+    poll_after_s: float | None = None
+    task: str = ""
+    """Not empty: go on polling with this in place of the former task (a queue's `response_url`)."""
+    partial: Media | None = None
+    """A picture as far as it is drawn, to be shown as progress."""
+
+
+class Ready(Struct, frozen=True):
+    """The work is done. An empty `media` is never Ready: it is Refused, and says why."""
+
+    media: tuple[Media, ...]
+    """In the provider's order; thought images and the like left out."""
+    usage: Usage | None = None
+    text: str = ""
+    """What the model said beside its pictures."""
+
+
+class Refused(Struct, frozen=True):
+    """There will be no medium: an error answer, a failed task, a filtered result.
+
+    `upstream_malformed` (an answer that cannot be read) is final for a submit; of a poll it is asked again.
+    """
+
+    error: UpstreamError
+
+
+class MediaDecoder(Protocol):
+    """Reads a submit's answer that is a stream (`text/event-stream`, NDJSON). Never raises."""
+
+    def feed(self, data: bytes) -> Sequence[Working | Ready | Refused]:
+        """Read the next bytes, cut anywhere. After `Ready` or `Refused` nothing more is said."""
+
+    def close(self) -> Sequence[Ready | Refused]:
+        """Say how it ended, if that was not said yet: a stream that breaks off is `Refused(upstream_incomplete)`."""
+
+
+class MediaDialect(NamedTuple):
+    """A wire language for pictures and films. All of it is pure: the job engine makes the requests.
+
+    A provider that answers at once needs only `submit` and `submitted`. Answers come with any status and any bytes;
+    none of the functions raises. The engine itself retries a poll that met 408, 425, 429 or 5xx, and one cut short.
+    """
+
+    name: str
+    submit: Callable[[MediaRequest, Target, str], UpstreamRequest]
+    """The str is the job's id (of one submit), to be sent as idempotency key where the provider knows one.
+
+    Every `MediaInput` has its bytes or a public link. Raises GatewayError (`invalid_value`, naming the spelling) when
+    the provider cannot take what is asked: called once before the job exists, so that it is a 400.
+    """
+    submitted: Callable[[int, bytes], Submitted | Ready | Refused]
+    """Status and whole body of the answer to `submit`."""
+    poll: Callable[[str, Target], UpstreamRequest] | None = None
+    progress: Callable[[str, int, bytes], Working | Ready | Refused] | None = None
+    """Task, status and whole body of the answer to `poll`; an empty body (202) is Working."""
+    cancel: Callable[[str, Target], UpstreamRequest] | None = None
+    """None: the provider knows no cancel; its work is left to end unseen."""
+    stream: Callable[[], MediaDecoder] | None = None
+    """One decoder an answer, when `submit` asks for a stream; read by it if the answer is 2xx and no plain JSON."""
+    submit_is_idempotent: bool = False
+    """The same id submitted twice makes, and bills, one piece of work: a submit may be repeated after a crash."""
