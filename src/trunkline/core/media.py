@@ -24,6 +24,26 @@ class Media(Struct, frozen=True):
     revised_prompt: str = ""
 
 
+class MediaFile(Struct, frozen=True):
+    """A file of bytes taken in, not yet looked at: lies in the store's workroom until it is kept or let go."""
+
+    path: str
+    sha256: str
+    bytes: int
+    mime_type: str
+    """Told by the first bytes, one of `media_type.EXTENSIONS`."""
+
+
+class MediaFacts(Struct, frozen=True):
+    """What a file really is, read from its own head."""
+
+    mime_type: str
+    width: int
+    height: int
+    duration_s: float | None = None
+    codec: str | None = None
+
+
 class StoredMedia(Struct, frozen=True):
     """A medium in the media store: true facts, read from the bytes."""
 

@@ -1,9 +1,12 @@
 """What the outside world is: the ports that use cases speak through and shells implement."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from msgspec import Struct
+
+from trunkline.core.media import MediaFacts, MediaFile
 
 HttpFailure = Literal["connect", "tls", "timeout", "reset", "incomplete", "protocol", "too_large", "address_refused"]
 
@@ -45,6 +48,35 @@ class HttpResponse(Protocol):
 
     async def aclose(self) -> None:
         """Let the exchange go: back to the pool when the body was read to its end, else closed at once."""
+
+
+class MediaStore(Protocol):
+    """The bytes of pictures and films, under the hash of their bytes; what they mean is in the media index.
+
+    Raises GatewayError everywhere: `media_refused` (too large, not a picture or film, a bomb), `storage_unavailable`
+    (disk full, S3 away): then nothing is half kept.
+    """
+
+    def receive(self, pieces: AsyncIterator[bytes], max_bytes: int) -> AbstractAsyncContextManager[MediaFile]:
+        """Take a file in, piece by piece, never whole in memory; it is gone at the block's end unless kept."""
+
+    async def facts(self, file: MediaFile) -> MediaFacts:
+        """Look at the file: size and duration, within decode limits."""
+
+    def convert(self, file: MediaFile, mime_type: str) -> AbstractAsyncContextManager[MediaFile]:
+        """Give the same picture as `image/png`, `image/jpeg` or `image/webp`, without metadata."""
+
+    def cover(self, file: MediaFile) -> AbstractAsyncContextManager[MediaFile]:
+        """Give a JPEG of a film's first telling frame."""
+
+    async def keep(self, file: MediaFile) -> None:
+        """Keep the bytes under their hash; the same bytes are kept once."""
+
+    def read(self, sha256: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """Give the bytes from `start` to before `end`. Raises GatewayError `not_found` before the first piece."""
+
+    async def delete(self, sha256: str) -> None:
+        """Let the bytes go; unknown ones are no error."""
 
 
 class HttpClient(Protocol):
