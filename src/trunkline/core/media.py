@@ -59,6 +59,43 @@ class StoredMedia(Struct, frozen=True):
     """Unix seconds; None: kept for ever."""
 
 
+class MediaRecord(Struct, frozen=True, kw_only=True):
+    """A medium as the index keeps it. `storage_key` names the blob, which other records may share."""
+
+    id: str
+    kind: MediaKind
+    key_id: str = ""
+    job_id: str = ""
+    model: str = ""
+    sha256: str
+    storage_key: str
+    mime_type: str
+    bytes: int
+    width: int = 0
+    height: int = 0
+    duration_s: float | None = None
+    cover_id: str = ""
+    created_ms: int = 0
+    expires_ms: int | None = None
+
+
+class FileRecord(Struct, frozen=True, kw_only=True):
+    """An upload of a client (`POST /v1/files`), as the index keeps it."""
+
+    id: str
+    key_id: str = ""
+    purpose: str
+    filename: str = ""
+    sha256: str
+    storage_key: str
+    mime_type: str
+    bytes: int
+    width: int = 0
+    height: int = 0
+    created_ms: int = 0
+    expires_ms: int | None = None
+
+
 class MediaInput(Struct, frozen=True):
     """A picture that the client sent along: a link, a data URL's bytes, or an upload."""
 

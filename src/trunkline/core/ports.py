@@ -1,4 +1,7 @@
-"""What the outside world is: the ports that use cases speak through and shells implement."""
+"""What the outside world is: the ports that use cases speak through and shells implement.
+
+Those of stored state (keys, money, jobs, streams, media index, leases) are in `core.state`.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager

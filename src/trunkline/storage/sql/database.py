@@ -1,0 +1,134 @@
+"""The database's two doors, `read` and `write`, on SQLite (one writer, any readers) or PostgreSQL."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import event, exc, make_url
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import FunctionElement
+from sqlalchemy.types import BigInteger
+
+from trunkline.core.state import StorageError
+
+BUSY_S = 10.0
+READERS = 4
+POOL = 12
+
+
+class now_ms(FunctionElement[int]):  # noqa: N801 - reads as the SQL function that it is
+    """The database's clock, Unix milliseconds."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(now_ms, "sqlite")
+def _now_sqlite(element: now_ms, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ARG001 - SQLAlchemy's signature
+    return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+
+
+@compiles(now_ms, "postgresql")
+def _now_postgresql(element: now_ms, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ARG001 - SQLAlchemy's signature
+    return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+
+
+class Database:
+    """Connections to one database. On SQLite all writes of this process go through one connection, in turn."""
+
+    def __init__(self, writer: AsyncEngine, reader: AsyncEngine) -> None:
+        self.writer = writer
+        self.reader = reader
+        self.sqlite = writer.dialect.name == "sqlite"
+
+    @classmethod
+    def at(cls, url: str | Path) -> Self:
+        """Open a SQLite file (a path), or PostgreSQL (`postgresql://…`); nothing is connected yet."""
+        if isinstance(url, Path):
+            target = f"sqlite+aiosqlite:///{url}"
+            engines = [
+                create_async_engine(target, pool_size=size, max_overflow=0, connect_args={"timeout": BUSY_S})
+                for size in (1, READERS)
+            ]
+            for engine, begin in zip(engines, ("BEGIN IMMEDIATE", "BEGIN"), strict=True):
+                _listen(engine, begin)
+            return cls(*engines)
+        parsed = make_url(url)
+        if parsed.get_backend_name() not in {"postgresql", "postgres"}:
+            raise ValueError(f"storage.database: {parsed.drivername}:// is not known; allowed: postgresql://…")
+        engine = create_async_engine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, pool_pre_ping=False)
+        return cls(engine, engine)
+
+    @contextlib.asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """Give a connection to read with, all of it from one moment on SQLite. Raises StorageError."""
+        with _storage_errors():
+            async with self.reader.connect() as connection:
+                yield connection
+
+    @contextlib.asynccontextmanager
+    async def write(self, *, durable: bool = False) -> AsyncIterator[AsyncConnection]:
+        """Give a transaction, committed at the end. `durable`: on the disk by then. Raises StorageError."""
+        with _storage_errors():
+            if not (durable and self.sqlite):
+                async with self.writer.begin() as connection:
+                    yield connection
+                return
+            async with self.writer.connect() as connection:
+                await connection.run_sync(_synchronous, "FULL")
+                try:
+                    async with connection.begin():
+                        yield connection
+                finally:
+                    await connection.run_sync(_synchronous, "NORMAL")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.writer.dispose()
+        await self.reader.dispose()
+
+
+def _listen(engine: AsyncEngine, begin: str) -> None:
+    """Take transactions from the driver into our own hands: a write begins by taking the write lock."""
+
+    def connected(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    def begun(connection: Any) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine.sync_engine, "connect", connected)
+    event.listen(engine.sync_engine, "begin", begun)
+
+
+def _synchronous(connection: Any, level: str) -> None:
+    cursor = connection.connection.cursor()
+    cursor.execute(f"PRAGMA synchronous = {level}")
+    cursor.close()
+
+
+@contextlib.contextmanager
+def _storage_errors() -> Iterator[None]:
+    try:
+        yield
+    except (exc.IntegrityError, exc.ProgrammingError, exc.DataError) as error:
+        if not error.connection_invalidated:
+            raise
+        raise StorageError(_reason(error)) from error
+    except (exc.DBAPIError, exc.TimeoutError, OSError) as error:
+        raise StorageError(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    """Say in one line what the database says, without statement and parameters."""
+    cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+    lines = str(cause).strip().split("\n")
+    return f"the database cannot be used: {lines[0] or type(cause).__name__}"
