@@ -24,6 +24,8 @@ class HttpRequest(Struct, frozen=True):
     connect_s: float = 5.0
     public_only: bool = False
     """Refuse private, loopback, link-local and reserved addresses, at connect time and after every redirect."""
+    fresh: bool = False
+    """Dial anew, so that the request is never sent twice: for a submit that costs money."""
 
 
 class HttpError(Exception):
@@ -48,6 +50,9 @@ class HttpResponse(Protocol):
         Reading slower than the upstream sends stops the upstream (at most 256 KiB are held).
         Raises HttpError: `reset`, `incomplete` (fewer bytes than promised), `protocol`.
         """
+
+    async def body(self, max_bytes: int) -> bytes:
+        """Give the rest of the body at once; raises HttpError as `read` does, and `too_large` beyond `max_bytes`."""
 
     async def aclose(self) -> None:
         """Let the exchange go: back to the pool when the body was read to its end, else closed at once."""

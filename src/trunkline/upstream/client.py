@@ -1,0 +1,141 @@
+"""Our own HTTP/1.1 client, the implementation of `core.ports.HttpClient`: pooled connections, TLS, proxies."""
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Mapping
+from functools import partial
+
+from trunkline import __version__
+from trunkline.core.ports import HttpError, HttpRequest
+from trunkline.upstream.address import dial, resolve
+from trunkline.upstream.connection import BUFFER_BYTES, Connection, Response
+from trunkline.upstream.pool import Origin, Origins, Pool
+from trunkline.upstream.proxies import Proxies
+from trunkline.upstream.tls import TlsContext, make_context
+
+TUNNEL_BYTES = 16 * 1024
+"""The longest answer of a proxy to CONNECT."""
+
+_OURS = frozenset({"connection", "content-length", "transfer-encoding"})
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class Client:
+    """The only door to providers.
+
+    `environ` is where the proxies are read from (none by default); `tls` stands in for the system's authorities.
+    """
+
+    def __init__(self, environ: Mapping[str, str] | None = None, tls: TlsContext | None = None) -> None:
+        self._pool = Pool()
+        self._origins = Origins(self._pool, Proxies(environ or {}))
+        self._tls = tls
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+
+    async def open(self, request: HttpRequest) -> Response:
+        """Send a request and wait for the head of the answer; see `core.ports.HttpClient`."""
+        origin, target = self._origins.find(request.url, public_only=request.public_only)
+        # A proxy would resolve the name once more, and perhaps to another address: it is given the one that was vetted.
+        where = await _vetted(origin) if origin.public_only and origin.proxy is not None else ""
+        head = _head(request, origin, target, where)
+        bodiless = request.method == "HEAD"
+        connection = None if request.fresh else origin.take()
+        if connection is not None:
+            try:
+                return await connection.exchange(head, request.body, bodiless=bodiless)
+            except HttpError as error:
+                if error.kind != "reset" or connection.heard or self._pool.closed:
+                    raise
+        connection = await self._connect(origin, where, request.connect_s)
+        return await connection.exchange(head, request.body, bodiless=bodiless)
+
+    async def aclose(self) -> None:
+        """Close all connections; whoever still reads gets an HttpError."""
+        self._pool.close()
+
+    async def _connect(self, origin: Origin, where: str, connect_s: float) -> Connection:
+        if self._pool.closed:
+            raise HttpError("connect", "the client is closed")
+        try:
+            async with asyncio.timeout(connect_s):
+                return await self._dial(origin, where)
+        except TimeoutError as error:
+            raise HttpError("timeout", f"no connection to {origin.authority} within {connect_s:g} s") from error
+        except ssl.SSLError as error:
+            raise HttpError("tls", f"no TLS connection to {origin.authority}: {error}") from error
+        except OSError as error:
+            raise HttpError("connect", f"no connection to {origin.authority}: {error}") from error
+
+    async def _dial(self, origin: Origin, where: str) -> Connection:
+        proxy = origin.proxy
+        if proxy is None:
+            raw = await dial(await resolve(origin.place.host, origin.place.port, public_only=origin.public_only))
+        else:
+            raw = await dial(await resolve(proxy.host, proxy.port, public_only=False))
+        try:
+            if proxy is not None and origin.tls:
+                await _tunnel(raw, where or origin.place.endpoint, proxy.authorization)
+            tls = self._context() if origin.tls else None
+            _, connection = await asyncio.get_running_loop().create_connection(
+                partial(Connection, self._buffer, origin),
+                sock=raw,
+                ssl=tls,
+                server_hostname=origin.place.host.rstrip(".") if origin.tls else None,
+            )
+        except BaseException:
+            raw.close()
+            raise
+        return connection
+
+    def _context(self) -> TlsContext:
+        if self._tls is None:
+            self._tls = make_context()
+        return self._tls
+
+
+def _head(request: HttpRequest, origin: Origin, target: str, where: str) -> bytes:
+    given = dict(request.headers)
+    by_proxy = origin.proxy if not origin.tls else None
+    if by_proxy is not None:
+        target = f"http://{where or origin.authority}{target}"
+    lines = [f"{request.method} {target} HTTP/1.1"]
+    if "host" not in given:
+        lines.append(f"host: {origin.authority}")
+    lines += [f"{name}: {value}" for name, value in request.headers if name not in _OURS]
+    if "user-agent" not in given:
+        lines.append(f"user-agent: trunkline/{__version__}")
+    if "accept" not in given:
+        lines.append("accept: */*")
+    if "accept-encoding" not in given:
+        lines.append("accept-encoding: identity")
+    if by_proxy is not None and by_proxy.authorization:
+        lines.append(f"proxy-authorization: {by_proxy.authorization}")
+    if request.body or request.method in _WITH_BODY:
+        lines.append(f"content-length: {len(request.body)}")
+    head = "\r\n".join(lines)
+    if not head.count("\r") == head.count("\n") == len(lines) - 1 or "\0" in head:
+        raise HttpError("protocol", "a header of the request holds a line break")
+    return f"{head}\r\n\r\n".encode()
+
+
+async def _vetted(origin: Origin) -> str:
+    _, address = (await resolve(origin.place.host, origin.place.port, public_only=True))[0]
+    return origin.place._replace(host=str(address[0])).endpoint
+
+
+async def _tunnel(raw: socket.socket, where: str, authorization: str) -> None:
+    """Ask a proxy for a way through (RFC 9110, section 9.3.6)."""
+    loop = asyncio.get_running_loop()
+    line = f"proxy-authorization: {authorization}\r\n" if authorization else ""
+    await loop.sock_sendall(raw, f"CONNECT {where} HTTP/1.1\r\nhost: {where}\r\n{line}\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        piece = await loop.sock_recv(raw, TUNNEL_BYTES)
+        answer += piece
+        if not piece or len(answer) > TUNNEL_BYTES:
+            raise HttpError("connect", f"the proxy did not answer CONNECT {where}")
+    status = answer.split(b"\r\n", 1)[0].decode("latin-1")
+    if not re.match(r"HTTP/1\.\d 2\d\d", status):
+        raise HttpError("connect", f"the proxy refused CONNECT {where}: {status[:100]}")

@@ -1,0 +1,346 @@
+"""One HTTP/1.1 connection to an upstream, and the answers it carries one after the other (RFC 9112)."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from trunkline.core.ports import HttpError, HttpFailure
+from trunkline.upstream.coding import GZIP_MAGIC, Inflate
+
+BUFFER_BYTES = 64 * 1024
+"""The most that one read takes from the socket."""
+HELD_BYTES = 256 * 1024
+"""The most that is held of an answer that nobody reads."""
+BARREN_BYTES = 64 * 1024
+"""The most that may come without a byte of body: heads, interim answers, chunk extensions, trailers."""
+WRITE_BYTES = 256 * 1024
+"""A longer body goes out in slices of this size, as fast as the upstream takes them."""
+
+
+class Response:
+    """An answer; `core.ports.HttpResponse`."""
+
+    __slots__ = ("_coding", "_connection", "_ended", "_pieces", "_sniff", "error", "headers", "status")
+
+    def __init__(self, connection: "Connection", pieces: list[bytes]) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.error: HttpError | None = None
+        """How the exchange broke; raised by `read` once all that has come is read."""
+        self._connection: Connection | None = connection
+        self._pieces = pieces
+        self._ended = False
+        self._coding: Inflate | None = None
+        self._sniff = False
+
+    async def read(self) -> bytes:
+        """Give everything that has arrived since the last call; wait only when that is nothing; `b""` at the end."""
+        if self._sniff or self._coding is not None:
+            return await self._read_coded()
+        return await self._read_plain()
+
+    async def body(self, max_bytes: int) -> bytes:
+        """Give the rest of the body at once; raises HttpError `too_large` beyond `max_bytes`."""
+        first = await self.read()
+        if self._ended and not self._pieces and self._coding is None and len(first) <= max_bytes:
+            return first
+        pieces, size = [first], len(first)
+        while size <= max_bytes and (piece := await self.read()):
+            pieces.append(piece)
+            size += len(piece)
+        if size > max_bytes:
+            await self.aclose()
+            raise HttpError("too_large", f"the answer is longer than {max_bytes} bytes", sent=True)
+        return b"".join(pieces)
+
+    async def aclose(self) -> None:
+        """Let the exchange go: an answer that has not come whole takes its connection with it."""
+        self.drop()
+
+    def drop(self) -> None:
+        """Close at once, without waiting for anything."""
+        if self._connection is not None:
+            self._connection.fail("reset", "the answer was closed before its end")
+
+    async def _read_plain(self) -> bytes:
+        while not self._pieces:
+            if self.error is not None:
+                raise self.error
+            if self._ended or self._connection is None:
+                return b""
+            await self._connection.wait()
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        if self._connection is not None:
+            self._connection.drained()
+        return data
+
+    async def _read_coded(self) -> bytes:
+        held = b""
+        while self._sniff:
+            data = await self._read_plain()
+            held += data
+            if len(held) >= len(GZIP_MAGIC) or not data:
+                self._sniff = False
+                if not held.startswith(GZIP_MAGIC):
+                    return held
+                self._coding = Inflate(deflate=False)
+        coding = cast("Inflate", self._coding)
+        while True:
+            if not held and coding.hungry:
+                held = await self._read_plain()
+                if not held:
+                    if not coding.finished:
+                        raise HttpError("incomplete", "the packed body ends too early", sent=True)
+                    return b""
+            unpacked = coding.feed(held)
+            if unpacked:
+                return unpacked
+            held = b""
+
+    # What the connection tells.
+
+    def begin(self, status: int, headers: dict[str, str]) -> None:
+        """Take the head; raises HttpError on a content coding that is not known."""
+        declared = headers.get("content-encoding", "").strip().lower()
+        if declared in ("gzip", "x-gzip", "deflate"):
+            self._coding = Inflate(deflate=declared == "deflate")
+        elif declared not in ("", "identity"):
+            raise HttpError("protocol", f"the content coding {declared!r} was not asked for", sent=True)
+        else:
+            kind = headers.get("content-type", "")
+            self._sniff = "json" in kind or "event-stream" in kind
+        self.headers = headers
+        self.status = status
+
+    def end(self, error: HttpError | None) -> None:
+        """Keep what has come and is not yet read, and let the connection go."""
+        self._pieces = self._pieces.copy()
+        self._ended = error is None
+        self.error = error
+        self._connection = None
+
+
+class Owner(Protocol):
+    """Who keeps connections."""
+
+    def made(self, connection: "Connection") -> None:
+        """Take note of a new connection."""
+
+    def keep(self, connection: "Connection") -> None:
+        """Take a connection that is ready for another exchange."""
+
+    def gone(self, connection: "Connection") -> None:
+        """Forget a connection that has ended."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol of one connection; carries one exchange at a time."""
+
+    def __init__(self, buffer: memoryview, owner: "Owner") -> None:
+        self.idle_since = 0.0
+        """When the owner began to keep it; 0 while it works."""
+        self.heard = False
+        """Whether a byte of an answer has come."""
+        self._loop = asyncio.get_running_loop()
+        self._buffer = buffer
+        self._owner = owner
+        self._transport: asyncio.Transport
+        self._response: Response | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._raw: dict[bytes, bytes] = {}
+        self._pieces: list[bytes] = []
+        self._rest = memoryview(b"")
+        self._held = 0
+        self._barren = 0
+        self._reading = True
+        self._writable = True
+        self._bodiless = False
+        self._interim = False
+        self._to_eof = False
+        self._complete = False
+        self._keep = False
+        # The parser calls these two without a Python frame in between.
+        self.on_header = self._raw.__setitem__
+        self.on_body = self._pieces.append
+        self._parser = HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(  # what real servers send, harmless where nothing is forwarded
+            lenient_chunked_length=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+
+    # What the client asks.
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """The transport below."""
+        return self._transport
+
+    async def exchange(self, head: bytes, body: bytes, *, bodiless: bool) -> Response:
+        """Send a request and wait for the head of its answer; raises HttpError; cancelling closes the connection."""
+        if self._transport.is_closing():
+            raise HttpError("reset", "the upstream closed the connection before the request")
+        self._response = response = Response(self, self._pieces)
+        self.heard = self._complete = False
+        self._bodiless = bodiless
+        self._barren = 0
+        if len(body) <= WRITE_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._rest = memoryview(body)
+            self._transport.write(head)
+            self._push()
+        try:
+            while not response.status:
+                if response.error is not None:
+                    raise response.error
+                await self.wait()
+        except asyncio.CancelledError:
+            response.drop()
+            raise
+        return response
+
+    async def wait(self) -> None:
+        """Wait until something has happened."""
+        self._waiter = self._loop.create_future()
+        await self._waiter
+
+    def drained(self) -> None:
+        """Take note that nothing is held any more."""
+        self._held = 0
+        if not self._reading:
+            self._reading = True
+            self._transport.resume_reading()
+
+    def fail(self, kind: HttpFailure, message: str) -> None:
+        """Close at once; who reads gets what has come, then the error."""
+        self._finish(HttpError(kind, message, sent=True))
+        self._transport.abort()
+
+    # What the transport tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._owner.made(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Lend the buffer that all connections share: it is read before anything else can happen."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse what has come."""
+        if self._response is None:  # an idle connection has nothing to say
+            self._transport.abort()
+            return
+        self.heard = True
+        before = len(self._pieces)
+        try:
+            self._parser.feed_data(self._buffer[:nbytes])
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._keep = False
+            if not self._complete:
+                cause = error.__context__ if isinstance(error.__context__, HttpError) else None
+                self._finish(cause or HttpError("protocol", f"the answer is not HTTP/1.1: {error}", sent=True))
+                return
+        if self._complete:
+            self._finish(None)
+            return
+        if len(self._pieces) == before:
+            self._barren += nbytes
+            if self._barren > BARREN_BYTES:
+                self.fail("protocol", f"the upstream sent more than {BARREN_BYTES} bytes without a body")
+                return
+        else:
+            self._barren = 0
+            self._held += nbytes
+            if self._held > HELD_BYTES - BUFFER_BYTES:
+                self._reading = False
+                self._transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the exchange as the way the connection went says."""
+        self._owner.gone(self)
+        if self._response is None:
+            return
+        if self._to_eof and exc is None:
+            self._finish(None)
+        elif exc is not None or not self.heard:
+            self.fail("reset", f"the upstream closed the connection{f': {exc}' if exc else ' without an answer'}")
+        else:
+            self.fail("incomplete", "the upstream closed the connection in the middle of its answer")
+
+    def pause_writing(self) -> None:
+        """Stop sending the body: the upstream takes no more for now."""
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        """Go on sending the body."""
+        self._writable = True
+        self._push()
+
+    # What the parser tells.
+
+    def on_message_begin(self) -> None:
+        """Refuse an answer that nobody has asked for, before its body mixes with the one before."""
+        if self._complete:
+            raise HttpError("protocol", "an answer came that nobody asked for", sent=True)
+
+    def on_headers_complete(self) -> None:
+        """Take the head, unless it is an interim one (RFC 9110, section 15.2)."""
+        headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in self._raw.items()}
+        self._raw.clear()
+        status = self._parser.get_status_code()
+        self._interim = status < 200
+        if self._interim:
+            return
+        coding = headers.get("transfer-encoding", "").rstrip().lower()
+        self._to_eof = not coding.endswith("chunked") and (bool(coding) or "content-length" not in headers)
+        cast("Response", self._response).begin(status, headers)
+        if self._bodiless:
+            self._complete = True
+            self._keep = False  # the parser waits for the body that HEAD leaves out
+
+    def on_message_complete(self) -> None:
+        """Take note of the end; only here does the parser know whether the connection may be kept."""
+        if self._interim:
+            self._interim = False
+        elif not self._complete:
+            self._complete = True
+            self._keep = self._parser.should_keep_alive()
+
+    # Inside.
+
+    def _finish(self, error: HttpError | None) -> None:
+        response = self._response
+        if response is None:
+            return
+        self._response = None
+        self._raw.clear()
+        if self._bodiless:
+            self._pieces.clear()
+        response.end(error)
+        self._pieces.clear()
+        self._to_eof = False
+        unsent = len(self._rest) > 0 or self._transport.get_write_buffer_size() > 0
+        self._rest = memoryview(b"")
+        if error is None and self._keep and not unsent and not self._transport.is_closing():
+            self.drained()
+            self._owner.keep(self)
+        else:
+            self._transport.abort()
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _push(self) -> None:
+        while len(self._rest) and self._writable:
+            piece, self._rest = self._rest[:WRITE_BYTES], self._rest[WRITE_BYTES:]
+            self._transport.write(piece)

@@ -1,0 +1,126 @@
+"""The connections of one client: those at work, those that wait for their next exchange, and where they lead."""
+
+import asyncio
+
+from trunkline.upstream.connection import Connection
+from trunkline.upstream.proxies import Proxies, Proxy
+from trunkline.upstream.url import Place, split
+
+IDLE_S = 30.0
+"""How long a connection waits for its next exchange, at the least."""
+IDLE_COUNT = 512
+"""How many connections wait, over all origins."""
+ORIGINS = 1024
+"""How many origins, and how many URLs, are remembered."""
+
+
+class Pool:
+    """What the origins of one client share."""
+
+    def __init__(self) -> None:
+        self.live: set[Connection] = set()
+        self.idle = 0
+        self.closed = False
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def watch(self) -> float:
+        """See to it that connections do not wait too long; give the time."""
+        loop = asyncio.get_running_loop()
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(IDLE_S / 2, self._sweep)
+        return loop.time()
+
+    def close(self) -> None:
+        """Close everything; whoever still reads gets an HttpError."""
+        self.closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in list(self.live):
+            connection.fail("reset", "the client was closed")
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        if self.live:
+            oldest = self.watch() - IDLE_S
+            for connection in list(self.live):
+                if connection.idle_since and connection.idle_since < oldest:
+                    connection.transport.abort()
+
+
+class Origin:
+    """A scheme, host and port, and the idle connections to it (those for `public_only` requests are kept apart)."""
+
+    __slots__ = ("_idle", "_pool", "authority", "live", "place", "proxy", "public_only", "tls")
+
+    def __init__(self, pool: Pool, place: Place, *, proxy: Proxy | None, public_only: bool) -> None:
+        self._pool = pool
+        self._idle: list[Connection] = []
+        self.live = 0
+        self.place = place
+        self.authority = place.authority
+        self.tls = place.scheme == "https"
+        self.proxy = proxy
+        self.public_only = public_only
+
+    def take(self) -> Connection | None:
+        """Give the connection that has waited shortest, if any."""
+        while self._idle:
+            connection = self._idle.pop()
+            self._pool.idle -= 1
+            if not connection.transport.is_closing():
+                connection.idle_since = 0.0
+                return connection
+        return None
+
+    # What a connection tells.
+
+    def made(self, connection: Connection) -> None:
+        """Count a new connection."""
+        self._pool.live.add(connection)
+        self.live += 1
+
+    def keep(self, connection: Connection) -> None:
+        """Keep a connection whose exchange has ended well."""
+        if self._pool.closed or self._pool.idle >= IDLE_COUNT:
+            connection.transport.abort()
+            return
+        connection.idle_since = self._pool.watch()
+        self._idle.append(connection)
+        self._pool.idle += 1
+
+    def gone(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+        self._pool.live.discard(connection)
+        self.live -= 1
+        if connection.idle_since and connection in self._idle:
+            self._idle.remove(connection)
+            self._pool.idle -= 1
+
+
+class Origins:
+    """Finds the origin and the request target of a URL; remembers both, since the same few URLs come again."""
+
+    def __init__(self, pool: Pool, proxies: Proxies) -> None:
+        self._pool = pool
+        self._proxies = proxies
+        self._origins: dict[tuple[Place, bool], Origin] = {}
+        self._urls: dict[tuple[str, bool], tuple[Origin, str]] = {}
+
+    def find(self, url: str, *, public_only: bool) -> tuple[Origin, str]:
+        """Give the origin and the request target of a URL; raises HttpError `protocol` when it is none."""
+        known = self._urls.get((url, public_only))
+        if known is not None:
+            return known
+        place, target = split(url)
+        key = (place, public_only)
+        origin = self._origins.get(key)
+        if origin is None:
+            if len(self._origins) >= ORIGINS:
+                self._origins = {key: origin for key, origin in self._origins.items() if origin.live}
+                self._urls.clear()
+            origin = Origin(self._pool, place, proxy=self._proxies.find(place), public_only=public_only)
+            self._origins[key] = origin
+        if len(self._urls) >= ORIGINS:
+            self._urls.clear()
+        found = self._urls[url, public_only] = (origin, target)
+        return found
