@@ -2,6 +2,8 @@
 
 from msgspec import Raw, Struct, field
 
+from trunkline.core.provider import Side
+
 
 class ChatRequest(Struct):
     """A client's chat request. `fields` holds every top-level member as it was sent, for what no station reads."""
@@ -20,6 +22,8 @@ class Target(Struct, frozen=True):
     model: str
     base_url: str
     dialect: str
+    side: Side = "chat"
+    """Whether `dialect` is one of chat, or one that makes pictures or films (then the call is a job)."""
     path: str = ""
     """In place of the dialect's own path, when the provider's differs; `{model}` is replaced."""
     quirks: tuple[str, ...] = ()

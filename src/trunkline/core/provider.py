@@ -1,73 +1,108 @@
 """What is known of a provider: the shape of `providers/*.toml` and of `[providers.X]` in the configuration."""
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
+
+from trunkline.core.secret import Secret
 
 ModelKind = Literal["text", "image", "video"]
+Side = Literal["chat", "image", "video"]
+AuthKind = Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "key", "sigv4", "bigmodel_jwt", "none"]
+Usd = Annotated[float, Meta(ge=0)]
 
 
 class ChatSide(Struct, frozen=True, forbid_unknown_fields=True):
     """How a provider speaks chat."""
 
-    dialect: str = "openai_chat"
-    path: str = ""
-    """In place of the dialect's own path; `{model}` is replaced."""
-    rename: dict[str, str] = field(default_factory=dict)
-    """Request members under the names this provider wants: `{max_completion_tokens = "max_tokens"}`."""
-    drop: tuple[str, ...] = ()
-    """Request members this provider refuses."""
-    quirks: tuple[str, ...] = ()
+    dialect: Annotated[str, Meta(description="The wire language.")] = "openai_chat"
+    base_url: Annotated[str, Meta(description="In place of the provider's `base_url`.")] = ""
+    path: Annotated[str, Meta(description="In place of the dialect's own path; `{model}` is replaced.")] = ""
+    auth: Annotated[AuthKind | None, Meta(description="In place of the provider's `auth`.")] = None
+    rename: Annotated[
+        dict[str, str],
+        Meta(description='Request members under other names: `{ max_completion_tokens = "max_tokens" }`.'),
+    ] = field(default_factory=dict)
+    drop: Annotated[
+        tuple[str, ...],
+        Meta(description="Request members that the provider refuses; the gateway's own `stream_options` too."),
+    ] = ()
+    quirks: Annotated[tuple[str, ...], Meta(description="Departures from the dialect, by name.")] = ()
 
 
 class MediaSide(Struct, frozen=True, forbid_unknown_fields=True):
     """How a provider makes pictures or films."""
 
-    dialect: str
-    path: str = ""
-    quirks: tuple[str, ...] = ()
+    dialect: Annotated[str, Meta(description="The wire language.")]
+    base_url: Annotated[str, Meta(description="In place of the provider's `base_url`.")] = ""
+    path: Annotated[str, Meta(description="In place of the dialect's own path; `{model}` is replaced.")] = ""
+    auth: Annotated[AuthKind | None, Meta(description="In place of the provider's `auth`.")] = None
+    rename: Annotated[dict[str, str], Meta(description="Request members under other names.")] = field(
+        default_factory=dict
+    )
+    drop: Annotated[tuple[str, ...], Meta(description="Request members that the provider refuses.")] = ()
+    quirks: Annotated[tuple[str, ...], Meta(description="Departures from the dialect, by name.")] = ()
+
+
+class Price(Struct, frozen=True, forbid_unknown_fields=True):
+    """USD. A medium costs one number, or a number by tier (`2K`, `720p`), quality, size or `quality size`."""
+
+    input_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens.")] = None
+    output_per_mtok: Annotated[Usd | None, Meta(description="A million output tokens.")] = None
+    cached_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens read from the cache.")] = None
+    per_image: Annotated[
+        Usd | dict[str, Usd] | None, Meta(description="A picture; or by tier, quality, size or `quality size`.")
+    ] = None
+    per_second: Annotated[Usd | dict[str, Usd] | None, Meta(description="A second of film; or by tier or size.")] = None
+    per_video: Annotated[Usd | dict[str, Usd] | None, Meta(description="A film; or by tier, quality or size.")] = None
 
 
 class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """A model of a provider's catalogue. Empty lists: not known, anything passes."""
 
-    kind: ModelKind = "text"
-    id: str = ""
-    """The upstream's id where the catalogue's name is another."""
-    tier: str = ""
-    """The tier that this name stands for, as in `NanoBananaPro-2K`."""
-    dialect: str = ""
-    """In place of the provider's dialect for this kind."""
-    ratios: tuple[str, ...] = ()
-    tiers: tuple[str, ...] = ()
-    sizes: tuple[str, ...] = ()
-    """`WxH` that the model takes; `*x*` stands for any."""
-    formats: tuple[str, ...] = ()
-    qualities: tuple[str, ...] = ()
-    seconds: tuple[float, ...] = ()
-    fps: tuple[int, ...] = ()
-    max_n: int = 1
-    max_inputs: int = 0
-    price: dict[str, Any] = field(default_factory=dict)
-    """USD: `input_per_mtok`, `output_per_mtok`, `cached_per_mtok`, `per_image`, `per_second`.
-
-    The last two are a number, or a table by tier or quality.
-    """
+    kind: Annotated[ModelKind, Meta(description="What the model makes.")] = "text"
+    id: Annotated[str, Meta(description="The upstream's id where the catalogue's name is another.")] = ""
+    tier: Annotated[str, Meta(description="The tier this name stands for, as in `NanoBananaPro-2K`.")] = ""
+    dialect: Annotated[str, Meta(description="In place of the provider's dialect for this kind.")] = ""
+    ratios: Annotated[tuple[str, ...], Meta(description="Aspect ratios `W:H`.")] = ()
+    tiers: Annotated[tuple[str, ...], Meta(description="Tiers: `512`, `1K`, `2K`, `4K`; `720p`, `1080p`.")] = ()
+    sizes: Annotated[tuple[str, ...], Meta(description="Pixels `WxH`; `*x*` stands for any.")] = ()
+    formats: Annotated[tuple[str, ...], Meta(description="File types that the provider itself can give.")] = ()
+    qualities: Annotated[tuple[str, ...], Meta(description="Values of `quality`.")] = ()
+    seconds: Annotated[tuple[float, ...], Meta(description="Lengths of a film, in seconds.")] = ()
+    fps: Annotated[tuple[int, ...], Meta(description="Frames a second.")] = ()
+    max_n: Annotated[int, Meta(ge=1, description="Most pictures or films in one request.")] = 1
+    max_inputs: Annotated[int, Meta(ge=0, description="Most pictures that may be sent along.")] = 0
+    price: Annotated[Price | None, Meta(description="What it costs; text models' prices are known otherwise.")] = None
 
 
 class Provider(Struct, frozen=True, forbid_unknown_fields=True):
-    """A provider. Secrets (`api_key`) are references until `config.secrets` resolves them, and never printed."""
+    """A provider. In `base_url` and `options`, `${NAME}` and `${NAME:-otherwise}` stand for environment variables."""
 
-    base_url: str = ""
-    docs: str = ""
-    api_key: str | tuple[str, ...] = ""
-    """`env:NAME`, `file:PATH` or a literal; several are used in turn (in a shipped file: the first that is set)."""
-    auth: Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "key", "sigv4", "bigmodel_jwt", "none"] = "bearer"
-    headers: dict[str, str] = field(default_factory=dict)
-    options: dict[str, str] = field(default_factory=dict)
-    enabled: Literal["key", "always", "declared"] = "key"
-    """Shipped providers: on when a key is found, always, or only when the configuration names them."""
-    chat: ChatSide | None = None
-    image: MediaSide | None = None
-    video: MediaSide | None = None
-    models: dict[str, ModelFacts] = field(default_factory=dict)
+    base_url: Annotated[str, Meta(description="Address up to the dialect's path, as in `https://host/v1`.")] = ""
+    docs: Annotated[str, Meta(description="Where the provider documents its API.")] = ""
+    api_key: Annotated[
+        tuple[Secret, ...],
+        Meta(description="`env:NAME`, `file:PATH` or the key itself; of a list each in turn."),
+    ] = ()
+    auth: Annotated[AuthKind, Meta(description="How the key is sent.")] = "bearer"
+    headers: Annotated[
+        dict[str, Secret], Meta(description="Further request headers; values as in `api_key`, never shown.")
+    ] = field(default_factory=dict)
+    options: Annotated[
+        dict[str, str], Meta(description="What a dialect asks for beyond the usual, as `api_version` or `region`.")
+    ] = field(default_factory=dict)
+    enabled: Annotated[
+        bool | None,
+        Meta(description="Default: on when its key is found, one of `enabled_by` is set, or it needs neither."),
+    ] = None
+    enabled_by: Annotated[
+        tuple[str, ...],
+        Meta(description="Environment variables that switch it on; with any named here a key is optional."),
+    ] = ()
+    model: Annotated[str, Meta(description="Only for `local`: a GGUF file in place of the shipped weights.")] = ""
+    prices_from: Annotated[str, Meta(description="Source and date of the prices below.")] = ""
+    chat: Annotated[ChatSide | None, Meta(description="How it speaks chat.")] = None
+    image: Annotated[MediaSide | None, Meta(description="How it makes pictures, if not in a chat.")] = None
+    video: Annotated[MediaSide | None, Meta(description="How it makes films, if not in a chat.")] = None
+    models: Annotated[dict[str, ModelFacts], Meta(description="The catalogue.")] = field(default_factory=dict)

@@ -1,1 +1,29 @@
-"""Providers as data: one TOML file each."""
+"""Providers as data: one TOML file each. This order decides whose catalogue answers a bare model name first."""
+
+ORDER = (
+    "openai",
+    "anthropic",
+    "gemini",
+    "xai",
+    "deepseek",
+    "mistral",
+    "zhipu",
+    "zai",
+    "moonshot",
+    "dashscope",
+    "cohere",
+    "groq",
+    "together",
+    "openrouter",
+    "poe",
+    "azure",
+    "bedrock",
+    "workers_ai",
+    "fal",
+    "replicate",
+    "ollama",
+    "vllm",
+    "llamacpp",
+    "lmstudio",
+    "local",
+)
