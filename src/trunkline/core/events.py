@@ -9,6 +9,10 @@ from trunkline.core.media import Media
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
 
 
+ToolKind = Literal["function", "custom", "legacy"]
+"""`legacy`: the upstream sent `function_call` in place of `tool_calls`."""
+
+
 class Usage(Struct, frozen=True):
     """Tokens of one call, OpenAI's meaning: `completion_tokens` include reasoning, `prompt_tokens` include cached."""
 
@@ -59,13 +63,14 @@ class RefusalDelta(Struct, frozen=True, gc=False):
 
 
 class ToolCallStarted(Struct, frozen=True, gc=False):
-    """A tool call begins; `call` counts from 0 in its choice. `legacy` marks `function_call` of old models."""
+    """A tool call begins; `call` counts from 0 in its choice. `extra` holds members that must come back with it."""
 
     call: int
     id: str
     name: str
     choice: int = 0
-    legacy: bool = False
+    kind: ToolKind = "function"
+    extra: dict[str, Raw] | None = None
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False):

@@ -1,0 +1,53 @@
+"""Why an answer ended, in every provider's spelling."""
+
+from trunkline.core.events import FinishReason
+
+_WORDS: dict[str, FinishReason] = {
+    **dict.fromkeys(
+        ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "end", "ended", "complete", "completed", "finished",
+         "done", "pause_turn", "success", "stop_token", "other", "unspecified", "finish_reason_unspecified", "language"),
+        "stop",
+    ),
+    **dict.fromkeys(
+        ("length", "max_tokens", "model_length", "max_output_tokens", "max_length", "model_context_window_exceeded",
+         "context_length", "token_limit", "truncated", "incomplete", "max_completion_tokens"),
+        "length",
+    ),
+    **dict.fromkeys(
+        ("tool_calls", "tool_call", "tool_use", "tools", "function_calls"),
+        "tool_calls",
+    ),
+    "function_call": "function_call",
+    **dict.fromkeys(
+        ("content_filter", "content_filtered", "sensitive", "safety", "recitation", "blocklist", "prohibited_content", "spii",
+         "refusal", "guardrail_intervened", "image_safety", "image_prohibited_content", "image_recitation", "error_toxic",
+         "moderation", "model_armor", "jailbreak", "flagged"),
+        "content_filter",
+    ),
+}  # fmt: skip
+_FAILURES = {
+    "error", "network_error", "insufficient_system_resource", "malformed_function_call", "unexpected_tool_call",
+    "too_many_tool_calls", "malformed_response", "missing_thought_signature", "failed", "failure", "cancelled",
+    "canceled", "abort", "aborted", "timeout", "error_limit", "user_cancel", "malformed_tool_use", "malformed_model_output",
+}  # fmt: skip
+_NOTHING = {"", "null", "none", "undefined", "in_progress"}
+
+
+def read_finish(word: str) -> FinishReason | None:
+    """Read a finish reason: None where the word says that nothing has ended, or that it failed (see `is_failure`)."""
+    if word == "stop":
+        return "stop"
+    key = word.strip().lower().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
+    if key in _NOTHING or key in _FAILURES:
+        return None
+    return _WORDS.get(key, "stop")
+
+
+def is_failure(word: str) -> bool:
+    """Say whether a finish reason means that the answer broke."""
+    return word.strip().lower().replace("-", "_") in _FAILURES
+
+
+def is_known(word: str) -> bool:
+    """Say whether OpenAI itself uses this word."""
+    return word in {"stop", "length", "tool_calls", "content_filter", "function_call"}

@@ -1,0 +1,123 @@
+"""Reading an upstream's error, in whatever shape it comes (wire.md sections 1.9, 3.1, 4.4, 5.1, 7)."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from trunkline.core.errors import KINDS, UpstreamError
+from trunkline.wire.read import as_count, as_dict, as_list, as_name, as_number, as_text
+
+_CONTEXT = re.compile(
+    r"context[ _-]?(size|length|window)|maximum context|prompt is too long|input is too long|too many (input )?tokens"
+    r"|exceeds? (the )?(maximum|max)[^.]{0,40}tokens|token (count|limit)[^.]{0,40}exceed|reduce the length",
+    re.IGNORECASE,
+)
+_CONTEXT_CODES = {"context_length_exceeded", "exceed_context_size_error", "1261", "string_above_max_length"}
+_FILTER_CODES = {
+    "content_filter", "content_policy_violation", "moderation_blocked", "1301", "1300", "data_inspection_failed",
+    "datainspectionfailed", "responsibleaipolicyviolation", "safety", "image_safety", "content_filtered", "sensitive",
+}  # fmt: skip
+_RATE_CODES = {"1302", "1303", "1305", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"}
+_PASSED_ON = {400, 404, 413, 422, 429}
+_MOST_CHARS = 2_000
+_TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+
+
+def is_error(value: dict[str, Any]) -> bool:
+    """Say whether a JSON object without an answer in it is an error in any of the known shapes."""
+    if value.get("error"):
+        return True
+    if value.get("object") == "error" or value.get("type") == "error" or value.get("success") is False:
+        return True
+    code = value.get("code", value.get("status_code", value.get("errcode")))
+    if code not in (None, 0, "0", 200, "200", "", "success", "Success", "ok"):
+        return "message" in value or "msg" in value or "error_msg" in value
+    return bool(value.get("detail") or value.get("errors")) or (
+        set(value) <= {"message", "msg", "status", "code"} and bool(value)
+    )
+
+
+def read_error(value: Any, status: int | None = None, retry_after: str = "") -> UpstreamError:
+    """Read an error value (an object, a one-element array, a string) into our words.
+
+    `status` is the HTTP status it came with; None or 200: none, then a code like a status counts.
+    """
+    if type(value) is list:
+        value = value[0] if value else {}
+    outer = as_dict(value)
+    inner = outer.get("error")
+    body = inner if type(inner) is dict else outer
+    message = _message(inner if type(inner) is str else "", body, outer, value)
+    code = as_name(body.get("code")) or as_name(outer.get("code"))
+    kind = as_text(body.get("type")) or as_text(body.get("status"))
+    param = as_text(body.get("param")) or None
+    if status is None or status < 400:
+        named = as_count(code) or as_count(body.get("status")) or as_count(outer.get("status_code"))
+        status = named if 400 <= named < 600 else _status_of(kind)
+    wait = as_number(retry_after)
+    return _classified(code, kind, message, status, param, wait if wait and wait > 0 else None)
+
+
+def read_error_body(status: int, body: bytes, retry_after: str = "") -> UpstreamError:
+    """Read an error answer's body: JSON, or a page whose words are kept."""
+    try:
+        value = msgspec.json.decode(body.strip())
+    except (msgspec.DecodeError, RecursionError):
+        text = " ".join(_TAG.sub(" ", body[:20_000].decode("utf-8", "replace")).split())
+        value = {"message": text[:300] or f"HTTP {status} without a body"}
+    return read_error(value, status, retry_after)
+
+
+def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any) -> str:
+    candidates = (text, body.get("message"), outer.get("message"), body.get("msg"), body.get("error_msg"), outer.get("detail"),
+                  body.get("detail"), body.get("error"), body.get("reason"), body.get("title"))  # fmt: skip
+    for candidate in candidates:
+        if type(candidate) is str and candidate.strip():
+            return candidate.strip()[:_MOST_CHARS]
+    details = [
+        as_text(as_dict(item).get("msg")) or as_text(as_dict(item).get("message"))
+        for item in as_list(outer.get("detail"))
+    ]
+    if any(details):
+        return "; ".join(filter(None, details))[:_MOST_CHARS]
+    return (
+        msgspec.json.encode(value).decode()[:300] if value else "the upstream reported an error and did not say which"
+    )
+
+
+def _status_of(kind: str) -> int | None:
+    kind = kind.lower()
+    if "overloaded" in kind:
+        return 503
+    if "rate_limit" in kind or "resource_exhausted" in kind:
+        return 429
+    if kind in ("invalid_request_error", "badrequesterror", "invalid_argument", "exceed_context_size_error"):
+        return 400
+    return None
+
+
+def _classified(  # noqa: PLR0913 - the members of one error
+    code: str, kind: str, message: str, status: int | None, param: str | None, wait: float | None
+) -> UpstreamError:
+    low = code.lower()
+    if (
+        low in _CONTEXT_CODES
+        or kind == "exceed_context_size_error"
+        or (status in (400, 413, None) and _CONTEXT.search(message))
+    ):
+        return UpstreamError("context_length_exceeded", message, 400, "invalid_request_error", param)
+    if low in _FILTER_CODES or kind.lower() in _FILTER_CODES:
+        return UpstreamError("content_filter", message, 400, "invalid_request_error", param)
+    if status in (401, 402, 403):
+        told = f"the provider refused the gateway's credential (HTTP {status})"
+        return UpstreamError("upstream_auth", told, 502)
+    if low in _RATE_CODES or status == 429:
+        name = code if code and not code.isdigit() and low != "resource_exhausted" else "rate_limit_exceeded"
+        return UpstreamError(name, message, 429, "rate_limit_error", param, wait)
+    own = code if code and not code.lstrip("-").isdigit() else ""
+    if status in _PASSED_ON and status is not None:
+        return UpstreamError(own or "invalid_request", message, status, "invalid_request_error", param, wait)
+    ours = {503: "upstream_unavailable", 529: "upstream_unavailable", 504: "upstream_timeout", 408: "upstream_timeout"}
+    name = ours.get(status or 0, "upstream_error")
+    return UpstreamError(own or name, message, KINDS[name].status, "upstream_error", param, wait)

@@ -1,0 +1,38 @@
+"""One unit cut from an upstream's bytes, and the shape of what cuts them."""
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+FrameKind = Literal["json", "done", "comment", "text", "malformed", "too_large"]
+
+
+class Frame(Struct, gc=False):
+    """A JSON value, the end mark, or what was neither.
+
+    `value` is what the reader's `parse` made of the data, None where that failed; `line` counts from 1.
+    """
+
+    kind: FrameKind
+    data: bytes | bytearray | memoryview = b""
+    value: Any = None
+    event: str = ""
+    line: int = 0
+
+
+class Reader(Protocol):
+    """Cuts bytes into frames. Never raises, whatever comes in; memory is bounded."""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take the next bytes, cut anywhere."""
+
+    def close(self) -> list[Frame]:
+        """Say that no more bytes come."""
+
+
+Parse = Callable[[bytes | bytearray | memoryview], Any]
+"""Reads a JSON text into a typed value; raises `msgspec.DecodeError` where it cannot."""
+
+MAX_EVENT_BYTES = 65 * 1024 * 1024
+"""An event of 64 MiB passes, with its framing."""

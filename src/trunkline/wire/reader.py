@@ -1,0 +1,326 @@
+"""The tolerant reader: event streams as providers really send them, cut into frames (wire.md section 9)."""
+
+import re
+
+from msgspec import DecodeError
+
+from trunkline.core.notes import Notes
+from trunkline.wire.frame import MAX_EVENT_BYTES, Frame, Parse
+from trunkline.wire.scanner import MAX_DEPTH, Scanner
+
+_EOL = re.compile(rb"\r\n|\n|\r")
+_FIELD = re.compile(rb"(data|event|id|retry|error)[ \t]*:[ \t]?", re.IGNORECASE)
+_BOM = b"\xef\xbb\xbf"
+_DONE = b"[DONE]"
+_DONE_MANGLED = re.compile(rb'["\']?\[?\s*done\s*\]?["\']?[.;,]?', re.IGNORECASE)
+_SPACE = b" \t\x00\x0b\x0c"
+_PROMPT_BYTES = 16 * 1024  # a line this short is tried before its newline is there
+
+
+class EventReader:
+    """Reads SSE, SSE without blank lines or prefixes, JSON over lines, glued JSON, NDJSON and JSON arrays.
+
+    Rules 1 to 8 and 10 of wire.md section 9. A line that is a whole JSON value goes to `parse` at once;
+    only what does not parse is scanned by depth.
+    """
+
+    def __init__(self, parse: Parse, notes: Notes, *, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._parse = parse
+        self._notes = notes
+        self._max_bytes = max_bytes
+        self._line = 1  # the line being read
+        self._tail = bytearray()  # its bytes, until its newline is here
+        self._begun = False  # or: a first part of it has been read already
+        self._skip_lf = False  # the line before ended with CR
+        self._event = ""
+        self._scanner = Scanner()  # a value that goes on in the next bytes
+        self._value_line = 0
+        self._in_array = False
+        self._done_tail = b""
+        self._separated = True  # an empty line, or the start, came before this line
+        self._dead = False
+        self.started = False
+        """Whether anything but white space has arrived."""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take the next bytes, cut anywhere."""
+        frames: list[Frame] = []
+        if self._dead:
+            return frames
+        if not self.started:
+            self.started = bool(data.strip())
+        if self._skip_lf and data:
+            self._skip_lf = False
+            data = data.removeprefix(b"\n") if data[:1] == b"\n" else data
+        if b"\r" in data:
+            lines = _EOL.split(data)
+            self._skip_lf = data.endswith(b"\r")
+        else:
+            lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines and (self._tail or self._begun):
+            self._end_line(lines.pop(0), frames)
+        self._read_lines(lines, frames)
+        if rest and not self._dead:
+            self._grow(rest, frames)
+        return frames
+
+    def close(self) -> list[Frame]:
+        """Say that no more bytes come: what is whole is given, what is cut is malformed."""
+        frames: list[Frame] = []
+        if self._dead:
+            return frames
+        if self._tail or self._begun or not self._separated:
+            self._notes.add("event_unterminated", self._line)
+        if self._tail or self._begun:
+            self._end_line(b"", frames)
+        if self._done_tail:
+            self._done(frames)
+        if self._scanner.buffer:
+            self._drop(frames, "the stream ends within a JSON value")
+        return frames
+
+    def _read_lines(self, lines: list[bytes], frames: list[Frame]) -> None:
+        """Read whole lines; the usual one is `data: {…}` and goes to `parse` as it is."""
+        parse, scanner = self._parse, self._scanner
+        for line in lines:
+            if not line:
+                self._event = ""
+                self._separated = True
+            elif line[:7] == b"data: {" and line[-1] == 0x7D and not scanner.buffer:
+                text = line[6:]
+                try:
+                    value = parse(text)
+                except (DecodeError, RecursionError):
+                    self._read_line(line, frames)
+                else:
+                    if not self._separated:
+                        self._notes.add("blank_line_missing", self._line)
+                    self._separated = False
+                    frames.append(Frame("json", text, value, self._event, self._line))
+            else:
+                self._read_line(line, frames)
+            self._line += 1
+
+    def _end_line(self, piece: bytes, frames: list[Frame]) -> None:
+        """Read a line that came in pieces, with its last one."""
+        if self._begun:
+            self._begun = False
+            self._read_more(piece, frames)
+        else:
+            line, self._tail = self._tail, bytearray()
+            line += piece
+            self._read_line(line, frames)
+        self._line += 1
+
+    def _grow(self, piece: bytes, frames: list[Frame]) -> None:
+        """Keep the start of a line; give out a value in it that is whole already."""
+        if self._begun:
+            self._read_more(piece, frames)
+            return
+        self._tail += piece
+        tail, scanner = self._tail, self._scanner
+        if len(tail) + len(scanner.buffer) > self._max_bytes:
+            self._overflow(frames)
+        elif self._is_bare(tail):
+            self._tail = bytearray()
+            self._begun = True
+            self._read_line(tail, frames)
+        elif tail == b"data: [DONE]":
+            self._tail = bytearray()
+            self._begun = True
+            self._done(frames, mangled=False)
+        elif tail[-1] == 0x7D and len(tail) <= _PROMPT_BYTES and tail[:6] == b"data: " and not scanner.buffer:
+            try:
+                value = self._parse(tail[6:])
+            except (DecodeError, RecursionError):
+                return
+            self._tail = bytearray()
+            self._begun = True
+            self._separate(prefixed=True)
+            frames.append(Frame("json", tail[6:], value, self._event, self._line))
+
+    def _is_bare(self, tail: bytearray) -> bool:
+        """Say whether a line is JSON without a prefix: it is scanned as it comes, its newline may never come."""
+        if self._scanner.buffer:
+            return False
+        first = bytes(tail.lstrip(_SPACE)[:2])
+        return first[:1] == b"{" or first in (b"[{", b"[ ", b"[[") or (self._in_array and first[:1] in (b",", b"]"))
+
+    def _overflow(self, frames: list[Frame]) -> None:
+        self._dead = True
+        self._tail = bytearray()
+        self._scanner.clear()
+        self._notes.add("event_too_large", self._line)
+        frames.append(Frame("too_large", line=self._line))
+
+    def _read_line(self, line: bytes | bytearray, frames: list[Frame]) -> None:
+        """Read one whole line, or the start of a bare one, by the rules."""
+        if self._scanner.buffer:
+            self._continue(line, frames)
+            return
+        text = line.strip(_SPACE)
+        if self._line == 1 and text.startswith(_BOM):
+            self._notes.add("bom", 1)
+            text = text[len(_BOM) :].strip(_SPACE)
+        if text[:1] == b":":
+            frames.append(Frame("comment", line=self._line))
+            return
+        prefixes = 0
+        while text and (field := _FIELD.match(text)) is not None:
+            name = field.group(1).lower()
+            text = text[field.end() :].strip(_SPACE)
+            if name == b"data":
+                prefixes += 1
+            elif name == b"error":
+                self._event = "error"
+            else:
+                if name == b"event":
+                    self._event = text.decode("utf-8", "replace")
+                return
+        if prefixes > 1 and text:
+            self._notes.add("data_prefix_doubled", self._line)
+        if text:
+            self._separate(prefixed=prefixes > 0)
+            self._read_text(bytes(text), frames, prefixed=prefixes > 0)
+        elif prefixes:
+            self._notes.add("data_line_empty", self._line)
+
+    def _read_more(self, piece: bytes, frames: list[Frame]) -> None:
+        """Read on in a line of which a first part has been read."""
+        scanner = self._scanner
+        position = 0
+        if scanner.buffer:
+            position = scanner.feed(piece)
+            if position < 0:
+                self._guard(frames)
+                return
+            self._emit(frames)
+        text = piece[position:].strip(_SPACE)
+        if text:
+            self._scan(text, frames, prefixed=False)
+
+    def _separate(self, *, prefixed: bool) -> None:
+        """Note what is wrong with the place where a value begins."""
+        if not self._in_array:
+            if not self._separated:
+                self._notes.add("blank_line_missing", self._line)
+            if not prefixed:
+                self._notes.add("data_prefix_missing", self._line)
+        self._separated = False
+
+    def _read_text(self, text: bytes, frames: list[Frame], *, prefixed: bool) -> None:
+        """Read what a line holds at depth 0: the end mark, values, or neither."""
+        cut, self._done_tail = self._done_tail, b""
+        text = cut + text
+        if text.startswith(_DONE):
+            self._done(frames, mangled=text != _DONE or cut != b"")
+        elif len(text) > 1 and _DONE.startswith(text):
+            self._done_tail = text
+        elif text[0] in b"{[" or (self._in_array and text[0] in b",]"):
+            self._scan(text, frames, prefixed=prefixed)
+        elif text == b"null":
+            self._notes.add("null_value", self._line)
+        elif _DONE_MANGLED.fullmatch(text):
+            self._done(frames)
+        else:
+            self._notes.add("not_json", self._line, text[:80].decode("utf-8", "replace"))
+            frames.append(Frame("text", text, None, self._event, self._line))
+
+    def _done(self, frames: list[Frame], *, mangled: bool = True) -> None:
+        self._done_tail = b""
+        if mangled:
+            self._notes.add("done_mangled", self._line)
+        frames.append(Frame("done", line=self._line))
+
+    def _scan(self, text: bytes, frames: list[Frame], *, prefixed: bool) -> None:
+        """Cut the JSON values of a text at depth 0; the last may go on in the next bytes."""
+        position = 0
+        scanner = self._scanner
+        while position < len(text):
+            byte = text[position]
+            if byte == 0x7B:
+                if position and not self._in_array:
+                    self._notes.add("values_glued", self._line)
+                self._value_line = self._line
+                position = scanner.feed(text, position)
+                if position < 0:
+                    self._guard(frames)
+                    return
+                self._emit(frames)
+            elif text.startswith(_DONE[:2], position):
+                self._read_text(text[position:], frames, prefixed=prefixed)
+                return
+            elif byte == 0x5B and not self._in_array:
+                self._in_array = True
+                self._notes.add("array_of_chunks", self._line)
+                position += 1
+            elif byte == 0x5D and self._in_array:
+                self._in_array = False
+                position += 1
+            elif byte in b" \t,\x00":
+                position += 1
+            elif byte in b"}]":
+                self._notes.add("bracket_surplus", self._line)
+                position += 1
+            else:
+                self._read_text(text[position:], frames, prefixed=prefixed)
+                return
+
+    def _continue(self, line: bytes | bytearray, frames: list[Frame]) -> None:
+        """Go on with a value that began in an earlier line (rules 4 and 5)."""
+        scanner = self._scanner
+        text = bytes(line)
+        stripped = text.lstrip(_SPACE)
+        if stripped[:1] == b":":
+            frames.append(Frame("comment", line=self._line))
+            return
+        field = None if scanner.in_string else _FIELD.match(stripped)
+        if scanner.in_string or self._begins_anew(stripped, field):
+            self._drop(frames, "a new line begins within a JSON value")
+            self._read_line(line, frames)
+            return
+        if field is not None:
+            text = stripped[field.end() :]
+        end = scanner.feed(text)
+        if end < 0:
+            self._guard(frames)
+            return
+        self._notes.add("json_over_lines", self._value_line)
+        self._emit(frames)
+        rest = text[end:].strip(_SPACE)
+        if rest:
+            self._scan(rest, frames, prefixed=field is not None)
+
+    def _begins_anew(self, text: bytes, field: re.Match[bytes] | None) -> bool:
+        """Say whether a line with a prefix is a new event after a cut one, not the value's next line."""
+        if field is None:
+            return False
+        if field.group(1).lower() != b"data":
+            return True
+        rest = text[field.end() :].lstrip(_SPACE)
+        held = bytes(self._scanner.buffer.rstrip(_SPACE)[-1:])
+        return (rest[:2] == b'{"' or rest[:6] == _DONE) and held not in (b"[", b",", b":", b"{")
+
+    def _guard(self, frames: list[Frame]) -> None:
+        """Keep what is held within bounds."""
+        if self._scanner.depth > MAX_DEPTH:
+            self._drop(frames, f"JSON nested deeper than {MAX_DEPTH}")
+        elif len(self._scanner.buffer) > self._max_bytes:
+            self._overflow(frames)
+
+    def _drop(self, frames: list[Frame], why: str) -> None:
+        self._notes.add("malformed", self._value_line, why)
+        frames.append(Frame("malformed", bytes(self._scanner.buffer[:200]), None, self._event, self._value_line))
+        self._scanner.clear()
+
+    def _emit(self, frames: list[Frame]) -> None:
+        """Give a whole value: read, if `parse` can, else left to the decoder."""
+        if self._scanner.surplus:
+            self._notes.add("bracket_surplus", self._value_line)
+        data = self._scanner.take()
+        try:
+            value = self._parse(data)
+        except (DecodeError, RecursionError):
+            value = None
+        frames.append(Frame("json", data, value, self._event, self._value_line))

@@ -1,0 +1,94 @@
+"""Reading what an upstream counted: OpenAI's usage object, in all the spellings it comes in."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from trunkline.core.events import Usage
+from trunkline.wire.read import as_count, as_number
+
+
+class _Details(Struct):
+    cached_tokens: Any = None
+    cache_write_tokens: Any = None
+    cache_creation_tokens: Any = None
+    audio_tokens: Any = None
+    image_tokens: Any = None
+    reasoning_tokens: Any = None
+    accepted_prediction_tokens: Any = None
+    rejected_prediction_tokens: Any = None
+
+
+class _Usage(Struct):
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    total_tokens: Any = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+    input_tokens_details: _Details | None = None
+    output_tokens_details: _Details | None = None
+    cached_tokens: Any = None
+    prompt_cache_hit_tokens: Any = None
+    cost: Any = None
+    cost_in_usd_ticks: Any = None
+    promptTokens: Any = None  # noqa: N815 - as on the wire
+    completionTokens: Any = None  # noqa: N815 - as on the wire
+    totalTokens: Any = None  # noqa: N815 - as on the wire
+    video_tokens: Any = None
+
+
+_NO_DETAILS = _Details()
+_TICKS_PER_MICROUSD = 10_000  # 10^10 ticks are a dollar
+
+
+def read_usage(value: Any) -> Usage | None:
+    """Read a usage object; None where it holds no number but zeros (zeros are "unknown", rule 12 of section 9).
+
+    `completion_tokens` is taken as OpenAI means it, reasoning included; the quirk `reasoning_outside_total`
+    repairs it for who counts otherwise.
+    """
+    if type(value) is not dict:
+        return None
+    try:
+        raw = msgspec.convert(value, _Usage)
+    except msgspec.ValidationError:
+        raw = msgspec.convert({k: v for k, v in value.items() if not k.endswith("_details")}, _Usage)
+    prompt = as_count(raw.prompt_tokens) or as_count(raw.input_tokens) or as_count(raw.promptTokens)
+    completion = (
+        as_count(raw.completion_tokens)
+        or as_count(raw.output_tokens)
+        or as_count(raw.completionTokens)
+        or as_count(raw.video_tokens)
+    )
+    total = as_count(raw.total_tokens) or as_count(raw.totalTokens)
+    if not (prompt or completion or total):
+        return None
+    inputs = raw.prompt_tokens_details or raw.input_tokens_details or _NO_DETAILS
+    outputs = raw.completion_tokens_details or raw.output_tokens_details or _NO_DETAILS
+    cached = as_count(inputs.cached_tokens) or as_count(raw.cached_tokens) or as_count(raw.prompt_cache_hit_tokens)
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=max(total, prompt + completion),
+        cached_tokens=min(cached, prompt),
+        cache_write_tokens=as_count(inputs.cache_write_tokens) or as_count(inputs.cache_creation_tokens),
+        audio_input_tokens=as_count(inputs.audio_tokens),
+        image_input_tokens=as_count(inputs.image_tokens),
+        reasoning_tokens=as_count(outputs.reasoning_tokens),
+        audio_output_tokens=as_count(outputs.audio_tokens),
+        image_output_tokens=as_count(outputs.image_tokens),
+        accepted_prediction_tokens=as_count(outputs.accepted_prediction_tokens),
+        rejected_prediction_tokens=as_count(outputs.rejected_prediction_tokens),
+        cost_microusd=_cost(raw),
+    )
+
+
+def _cost(raw: _Usage) -> int | None:
+    dollars = as_number(raw.cost)
+    if dollars is not None:
+        return round(dollars * 1_000_000)
+    ticks = as_count(raw.cost_in_usd_ticks)
+    return -(-ticks // _TICKS_PER_MICROUSD) if ticks else None
