@@ -1,1 +1,116 @@
-"""The pure line: bytes of an upstream in, events out; no I/O, clock or randomness."""
+"""The pure line: bytes of an upstream in, legal events out; no I/O, clock or randomness."""
+
+from collections.abc import Iterable
+
+from trunkline.core.dialect import ChatDialect
+from trunkline.core.events import Event, Failed
+from trunkline.core.notes import Notes
+from trunkline.core.quirk import EventFilter
+from trunkline.core.stream import Normaliser
+from trunkline.dialects import recognise
+from trunkline.quirks import QUIRKS
+from trunkline.wire.frame import Frame
+from trunkline.wire.loose import read_loose
+from trunkline.wire.read import as_dict
+
+_SHOWN_CHARS = 200
+
+
+class ChatLine:
+    """One answer's way from bytes to events: reader → decoder → quirks → normaliser.
+
+    `n` is the number of choices that were asked for, None when nobody knows; `salt` goes into ids that are made up.
+    The events obey `core.stream.Grammar`; the last is `Ended` or `Failed`. Never raises.
+    """
+
+    def __init__(
+        self, dialect: ChatDialect, notes: Notes, *, quirks: Iterable[str] = (), n: int | None = 1, salt: str = ""
+    ) -> None:
+        self.notes = notes
+        self.dialect = dialect
+        self.comments = 0
+        """Comments seen so far: the upstream is alive and has nothing to say."""
+        self._n = n
+        self._salt = salt
+        self._reader = dialect.reader(dialect.parse, notes)
+        self._decoder = dialect.decoder(notes, n, salt)
+        self._filters: list[EventFilter] = [
+            quirk.events(notes) for quirk in (QUIRKS[name] for name in quirks) if quirk.events is not None
+        ]
+        self._normaliser = Normaliser(notes, ends_open=dialect.ends_open)
+        self._certain = False
+        self._unread = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether the last event has been given."""
+        return self._normaliser.over
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is whole and only numbers may follow."""
+        return self._normaliser.finished
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes, cut anywhere."""
+        frames = self._reader.feed(data)
+        return self._run(frames) if frames else []
+
+    def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:
+        """Say that no more bytes come; see `Normaliser.close`."""
+        events = self._run(self._reader.close())
+        if self.over:
+            return events
+        events += self._normaliser.feed(self._filtered(self._decoder.close(), last=True))
+        if self._unread and not self._certain and not broken:
+            broken = f"the upstream's answer is no chat answer: {self._unread}"
+        return events + self._normaliser.close(broken, whole=whole)
+
+    def _run(self, frames: list[Frame]) -> list[Event]:
+        if not self._certain:
+            self._look(frames)
+        events = self._decoder.feed(frames)
+        if self._filters:
+            events = self._filtered(events)
+        out = self._normaliser.feed(events)
+        if frames and frames[-1].kind == "too_large" and not self.over:
+            out += self._normaliser.feed([Failed("upstream_malformed", "the upstream sent an event that is too large")])
+        return out
+
+    def _filtered(self, events: list[Event], *, last: bool = False) -> list[Event]:
+        for each in self._filters:
+            events = each.feed(events)
+            if last:
+                events += each.close()
+        return events
+
+    def _look(self, frames: list[Frame]) -> None:
+        """Until the first answer: count comments, keep words for a message, recognise another dialect."""
+        for frame in frames:
+            if frame.kind == "comment":
+                self.comments += 1
+            elif frame.kind == "json":
+                value = as_dict(read_loose(frame.data, Notes()))
+                if not value:
+                    continue
+                other = recognise(value, self.dialect.name)
+                if other is not None:
+                    self._switch(other, frames, frame.line)
+                elif not self.dialect.recognises(value):
+                    self._keep(frame)
+                    continue
+                self._certain = True
+                return
+            elif frame.data:
+                self._keep(frame)
+
+    def _keep(self, frame: Frame) -> None:
+        self._unread = self._unread or bytes(frame.data[:_SHOWN_CHARS]).decode("utf-8", "replace")
+
+    def _switch(self, dialect: ChatDialect, frames: list[Frame], line: int) -> None:
+        """Read on in the dialect that has arrived."""
+        self.notes.add("dialect_recognised", line, dialect.name)
+        self.dialect = dialect
+        self._decoder = dialect.decoder(self.notes, self._n, self._salt)
+        self._normaliser = Normaliser(self.notes, ends_open=dialect.ends_open)
+        self._reader.use(dialect.parse, frames)

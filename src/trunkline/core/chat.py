@@ -13,6 +13,9 @@ class ChatRequest(Struct):
     stream: bool = False
     include_usage: bool = False
     include_cost: bool = False
+    n: int = 1
+    legacy_functions: bool = False
+    """The client sent `functions`, so it reads `function_call`."""
 
 
 class Target(Struct, frozen=True):

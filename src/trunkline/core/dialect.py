@@ -1,14 +1,45 @@
-"""What a media dialect is: how a provider is asked for pictures and films, and how its answers are read."""
+"""What a dialect is: a wire language that providers speak, in chats or for pictures and films, as pure functions."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from trunkline.core.chat import Target, UpstreamRequest
+from trunkline.core.chat import ChatRequest, Target, UpstreamRequest
 from trunkline.core.errors import UpstreamError
-from trunkline.core.events import Usage
+from trunkline.core.events import Event, Usage
 from trunkline.core.media import Media, MediaRequest
+from trunkline.core.notes import Notes
+
+
+class Decoder(Protocol):
+    """Frames in, events out; one per stream. Never raises, whatever comes in."""
+
+    def feed(self, frames: list[Any]) -> list[Event]:
+        """Read the next frames (`wire.frame.Frame`)."""
+
+    def close(self) -> list[Event]:
+        """Give what was held back; the upstream's bytes are at their end."""
+
+
+class ChatDialect(NamedTuple):
+    """One wire language. Every module of `dialects/` exports one as `DIALECT`, under its own name."""
+
+    name: str
+    parse: Callable[[Any], Any]
+    """A frame's bytes → this dialect's typed value; raises msgspec.DecodeError."""
+    reader: Callable[[Callable[[Any], Any], Notes], Any]
+    """(parse, notes) → what cuts the upstream's bytes into frames."""
+    decoder: Callable[[Notes, int | None, str], Decoder]
+    """(notes, n of the request or None, salt for ids that the provider left out) → decoder."""
+    build: Callable[[ChatRequest, Target], UpstreamRequest]
+    """Path and body; no credentials. Raises GatewayError for what this dialect cannot say."""
+    error: Callable[[int, bytes, str], UpstreamError]
+    """(HTTP status, body, `retry-after`) → the error in our words."""
+    recognises: Callable[[dict[str, Any]], bool]
+    """Whether an answer's first JSON object is of this dialect (an upstream may be configured wrongly)."""
+    ends_open: bool = False
+    """Whether a stream of this dialect may end without a finish reason and an end mark."""
 
 
 class Submitted(Struct, frozen=True):

@@ -4,8 +4,9 @@ from trunkline.core.events import FinishReason
 
 _WORDS: dict[str, FinishReason] = {
     **dict.fromkeys(
-        ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "end", "ended", "complete", "completed", "finished",
-         "done", "pause_turn", "success", "stop_token", "other", "unspecified", "finish_reason_unspecified", "language"),
+        ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "end", "ended", "complete",
+         "completed", "finished", "done", "pause_turn", "success", "stop_token", "other", "unspecified",
+         "finish_reason_unspecified", "language"),
         "stop",
     ),
     **dict.fromkeys(
@@ -19,16 +20,17 @@ _WORDS: dict[str, FinishReason] = {
     ),
     "function_call": "function_call",
     **dict.fromkeys(
-        ("content_filter", "content_filtered", "sensitive", "safety", "recitation", "blocklist", "prohibited_content", "spii",
-         "refusal", "guardrail_intervened", "image_safety", "image_prohibited_content", "image_recitation", "error_toxic",
-         "moderation", "model_armor", "jailbreak", "flagged"),
+        ("content_filter", "content_filtered", "sensitive", "safety", "recitation", "blocklist", "spii", "refusal",
+         "prohibited_content", "guardrail_intervened", "image_safety", "image_prohibited_content",
+         "image_recitation", "error_toxic", "moderation", "model_armor", "jailbreak", "flagged"),
         "content_filter",
     ),
 }  # fmt: skip
 _FAILURES = {
     "error", "network_error", "insufficient_system_resource", "malformed_function_call", "unexpected_tool_call",
     "too_many_tool_calls", "malformed_response", "missing_thought_signature", "failed", "failure", "cancelled",
-    "canceled", "abort", "aborted", "timeout", "error_limit", "user_cancel", "malformed_tool_use", "malformed_model_output",
+    "canceled", "abort", "aborted", "timeout", "error_limit", "user_cancel", "malformed_tool_use",
+    "malformed_model_output",
 }  # fmt: skip
 _NOTHING = {"", "null", "none", "undefined", "in_progress"}
 

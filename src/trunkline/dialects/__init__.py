@@ -1,1 +1,16 @@
 """What providers speak: one file a wire language."""
+
+from typing import Any
+
+from trunkline.core.dialect import ChatDialect
+from trunkline.dialects import openai_chat
+
+CHAT_DIALECTS: dict[str, ChatDialect] = {dialect.name: dialect for dialect in (openai_chat.DIALECT,)}
+"""All chat dialects by name."""
+
+
+def recognise(value: dict[str, Any], configured: str) -> ChatDialect | None:
+    """Give the dialect of an answer's first JSON object, where it is not the configured one."""
+    if CHAT_DIALECTS[configured].recognises(value):
+        return None
+    return next((dialect for dialect in CHAT_DIALECTS.values() if dialect.recognises(value)), None)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from trunkline.core.errors import KINDS, UpstreamError
-from trunkline.wire.read import as_count, as_dict, as_list, as_name, as_number, as_text
+from trunkline.wire.read import as_count, as_dict, as_name, as_number, as_text, dicts
 
 _CONTEXT = re.compile(
     r"context[ _-]?(size|length|window)|maximum context|prompt is too long|input is too long|too many (input )?tokens"
@@ -33,9 +33,9 @@ def is_error(value: dict[str, Any]) -> bool:
     code = value.get("code", value.get("status_code", value.get("errcode")))
     if code not in (None, 0, "0", 200, "200", "", "success", "Success", "ok"):
         return "message" in value or "msg" in value or "error_msg" in value
-    return bool(value.get("detail") or value.get("errors")) or (
-        set(value) <= {"message", "msg", "status", "code"} and bool(value)
-    )
+    if value.get("detail") or value.get("errors"):
+        return True
+    return bool(value) and set(value) <= {"message", "msg", "status", "code"}
 
 
 def read_error(value: Any, status: int | None = None, retry_after: str = "") -> UpstreamError:
@@ -70,15 +70,11 @@ def read_error_body(status: int, body: bytes, retry_after: str = "") -> Upstream
 
 
 def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any) -> str:
-    candidates = (text, body.get("message"), outer.get("message"), body.get("msg"), body.get("error_msg"), outer.get("detail"),
-                  body.get("detail"), body.get("error"), body.get("reason"), body.get("title"))  # fmt: skip
-    for candidate in candidates:
+    names = ("message", "msg", "error_msg", "detail", "error", "reason", "title")
+    for candidate in (text, *(body.get(name) for name in names), *(outer.get(name) for name in names)):
         if type(candidate) is str and candidate.strip():
             return candidate.strip()[:_MOST_CHARS]
-    details = [
-        as_text(as_dict(item).get("msg")) or as_text(as_dict(item).get("message"))
-        for item in as_list(outer.get("detail"))
-    ]
+    details = [as_text(item.get("msg")) or as_text(item.get("message")) for item in dicts(outer.get("detail"))]
     if any(details):
         return "; ".join(filter(None, details))[:_MOST_CHARS]
     return (
@@ -97,15 +93,12 @@ def _status_of(kind: str) -> int | None:
     return None
 
 
-def _classified(  # noqa: PLR0913 - the members of one error
+def _classified(  # noqa: PLR0913, PLR0917 - the members of one error
     code: str, kind: str, message: str, status: int | None, param: str | None, wait: float | None
 ) -> UpstreamError:
     low = code.lower()
-    if (
-        low in _CONTEXT_CODES
-        or kind == "exceed_context_size_error"
-        or (status in (400, 413, None) and _CONTEXT.search(message))
-    ):
+    too_long = low in _CONTEXT_CODES or kind == "exceed_context_size_error"
+    if too_long or (status in (400, 413, None) and _CONTEXT.search(message)):
         return UpstreamError("context_length_exceeded", message, 400, "invalid_request_error", param)
     if low in _FILTER_CODES or kind.lower() in _FILTER_CODES:
         return UpstreamError("content_filter", message, 400, "invalid_request_error", param)

@@ -27,6 +27,9 @@ class Reader(Protocol):
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes, cut anywhere."""
 
+    def use(self, parse: "Parse", frames: list[Frame]) -> None:
+        """Read on with another dialect's `parse`; frames already cut are read anew."""
+
     def close(self) -> list[Frame]:
         """Say that no more bytes come."""
 

@@ -1,6 +1,7 @@
 """The tolerant reader: event streams as providers really send them, cut into frames (wire.md section 9)."""
 
 import re
+from typing import Any
 
 from msgspec import DecodeError
 
@@ -64,6 +65,13 @@ class EventReader:
         if rest and not self._dead:
             self._grow(rest, frames)
         return frames
+
+    def use(self, parse: Parse, frames: list[Frame]) -> None:
+        """Read on with another dialect's `parse`; frames already cut are read anew."""
+        self._parse = parse
+        for frame in frames:
+            if frame.kind == "json":
+                frame.value = self._read_value(frame.data)
 
     def close(self) -> list[Frame]:
         """Say that no more bytes come: what is whole is given, what is cut is malformed."""
@@ -319,8 +327,10 @@ class EventReader:
         if self._scanner.surplus:
             self._notes.add("bracket_surplus", self._value_line)
         data = self._scanner.take()
+        frames.append(Frame("json", data, self._read_value(data), self._event, self._value_line))
+
+    def _read_value(self, data: bytes | bytearray | memoryview) -> Any:
         try:
-            value = self._parse(data)
+            return self._parse(data)
         except (DecodeError, RecursionError):
-            value = None
-        frames.append(Frame("json", data, value, self._event, self._value_line))
+            return None

@@ -1,0 +1,415 @@
+"""OpenAI Chat Completions, with all that providers make of it (wire.md sections 1, 7 and 8)."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from trunkline.core.chat import ChatRequest, Target, UpstreamRequest
+from trunkline.core.dialect import ChatDialect
+from trunkline.core.errors import UpstreamError
+from trunkline.core.events import (
+    Ended,
+    Event,
+    Extras,
+    Failed,
+    Finished,
+    MediaReady,
+    ReasoningDelta,
+    RefusalDelta,
+    Started,
+    TextDelta,
+    UsageReported,
+)
+from trunkline.core.finish import is_failure, is_known, read_finish
+from trunkline.core.media import Media
+from trunkline.core.notes import Notes
+from trunkline.wire.cumulative import Cumulative
+from trunkline.wire.error_body import is_error, read_error, read_error_body
+from trunkline.wire.frame import Frame
+from trunkline.wire.logprobs import read_logprobs
+from trunkline.wire.loose import TextJoin, read_loose
+from trunkline.wire.media_shapes import is_pending, media_in, media_of, part_media, parts_text
+from trunkline.wire.openai_chunk import Choice, Chunk, Delta, Function, ToolFragment, mend_chunk, parse_chunk
+from trunkline.wire.read import as_count, as_dict, as_list, as_name, as_text, dicts
+from trunkline.wire.reader import EventReader
+from trunkline.wire.tool_calls import ToolCalls
+from trunkline.wire.usage import read_usage
+
+_INCLUDE_USAGE = Raw(b'{"include_usage":true}')
+_KEPT_CHARS = 16_384  # of the latest text, to know which links it holds already
+
+
+class _ChoiceState:
+    """What is remembered of one choice."""
+
+    __slots__ = ("calls", "cumulative", "finished", "index", "join", "media", "recent", "recent_chars")
+
+    def __init__(self, index: int, salt: str, notes: Notes) -> None:
+        self.index = index
+        self.calls = ToolCalls(index, salt, notes)
+        self.cumulative: Cumulative | None = Cumulative()
+        self.join = TextJoin()
+        self.recent: list[str] = []
+        self.recent_chars = 0
+        self.media: set[str] = set()
+        self.finished = False
+
+
+class ChatDecoder:
+    """Chunks, completions and errors → events."""
+
+    def __init__(self, notes: Notes, n: int | None, salt: str) -> None:
+        self._notes = notes
+        self._n = n
+        self._salt = salt
+        self._states: list[_ChoiceState] = []
+        self._started = False
+        self._ended = False
+        self._failed = False
+        self._kept: dict[str, Any] = {}
+
+    def feed(self, frames: list[Frame]) -> list[Event]:
+        """Read the next frames."""
+        out: list[Event] = []
+        for frame in frames:
+            if self._failed:
+                break
+            if frame.kind == "json":
+                if self._ended:
+                    self._notes.add("data_after_done", frame.line)
+                    continue
+                chunk = frame.value
+                if chunk is None:
+                    chunk = mend_chunk(read_loose(frame.data, self._notes, frame.line))
+                if chunk is not None:
+                    self._chunk(chunk, frame, out)
+            elif frame.kind == "done" and not self._ended:
+                self._end(out)
+        return out
+
+    def close(self) -> list[Event]:
+        """Give what was held back."""
+        out: list[Event] = []
+        for state in self._states:
+            rest = state.join.close()
+            if rest:
+                out.append(TextDelta(rest, state.index))
+        return out
+
+    def _end(self, out: list[Event]) -> None:
+        """Read the end mark: calls without a finish are whole, or the answer is cut."""
+        self._ended = True
+        for state in self._states:
+            if not state.finished and state.calls:
+                if not state.calls.complete:
+                    out.append(Failed("upstream_incomplete", "the upstream's answer ends within a tool call"))
+                    return
+                state.calls.close(out)
+        out.append(Ended())
+
+    def _chunk(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
+        if chunk.error or frame.event == "error" or chunk.choices is None:
+            self._odd(chunk, frame, out)
+            if self._failed:
+                return
+        choices = chunk.choices
+        if choices:
+            if not self._started:
+                self._start(chunk, out)
+            if chunk.system_fingerprint or chunk.service_tier or chunk.citations:
+                self._extras(chunk, out)
+            for position, choice in enumerate(choices):
+                self._choice(choice, position if len(choices) > 1 else 0, frame.line, out)
+        if chunk.usage is not None:
+            self._usage(chunk.usage, out)
+        if chunk.x_groq is not None:
+            self._groq(as_dict(chunk.x_groq), out)
+        if chunk.media is not None and choices:
+            for item in media_in({"media": chunk.media, "model": chunk.model}):
+                self._media(self._state(0), item, out)
+
+    def _start(self, chunk: Chunk, out: list[Event]) -> None:
+        self._started = True
+        out.append(Started(as_name(chunk.id), as_text(chunk.model).strip(), as_count(chunk.created)))
+
+    def _odd(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
+        """Read an object that holds an error, or no choices: a generation object, a task, or usage alone."""
+        value = as_dict(read_loose(frame.data, Notes()))
+        if frame.event == "error" or is_error(value):
+            if chunk.choices:
+                self._notes.add("error_with_choices", frame.line)
+                self._before_failure(chunk, frame, out)
+            self._fail(read_error(value), out, frame.line)
+            return
+        if chunk.choices is not None:
+            return
+        media = media_in(value)
+        if media:
+            self._start(chunk, out)
+            for item in media:
+                self._media(self._state(0), item, out)
+            out.append(Finished("stop", 0))
+        elif is_pending(value):
+            name = as_name(value.get("id")) or as_name(value.get("task_id"))
+            self._fail(
+                UpstreamError("upstream_error", f"the upstream began task {name} and gave no answer", 502),
+                out,
+                frame.line,
+            )
+        elif chunk.usage is None and as_dict(chunk.x_groq).get("usage") is None:
+            self._notes.add("choices_missing", frame.line)
+
+    def _before_failure(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
+        """Keep the text that stands beside an error."""
+        if any(choice.delta and choice.delta.content for choice in chunk.choices or ()):
+            if not self._started:
+                self._start(chunk, out)
+            for choice in chunk.choices or ():
+                choice.finish_reason = None
+                self._choice(choice, 0, frame.line, out)
+
+    def _fail(self, error: UpstreamError, out: list[Event], line: int) -> None:
+        self._failed = True
+        self._notes.add("upstream_failed", line, error.message)
+        out.append(Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s))
+
+    def _state(self, index: int) -> _ChoiceState:
+        states = self._states
+        while len(states) <= index:
+            states.append(_ChoiceState(len(states), self._salt, self._notes))
+        return states[index]
+
+    def _choice(self, choice: Choice, position: int, line: int, out: list[Event]) -> None:
+        index = choice.index
+        if type(index) is not int or not 0 <= index < 128:
+            self._notes.add("choice_index_missing", line)
+            index = position
+        if self._n is not None and index >= self._n:
+            self._notes.add("choice_index_wrong", line)
+            index = position if position < self._n else 0
+        state = self._states[index] if index < len(self._states) else self._state(index)
+        delta = choice.delta
+        if delta is None:
+            delta = self._other_delta(choice, line)
+        if delta is not None:
+            content = delta.content
+            if type(content) is str:
+                if content:
+                    self._text(state, content, choice.logprobs, line, out)
+            elif content is not None:
+                self._content(state, content, line, out)
+            self._rest_of_delta(state, delta, line, out)
+        if choice.usage is not None:
+            self._notes.add("usage_odd", line)
+            self._usage(choice.usage, out)
+        reason = choice.finish_reason or choice.finishReason
+        if reason is not None and type(reason) is str:
+            self._finish(state, reason, line, out)
+
+    def _other_delta(self, choice: Choice, line: int) -> Delta | None:
+        if choice.message is not None:
+            return choice.message
+        if type(choice.text) is str:
+            self._notes.add("message_for_delta", line)
+            return Delta(content=choice.text)
+        return None
+
+    def _text(self, state: _ChoiceState, text: str, logprobs: Any, line: int, out: list[Event]) -> None:
+        if state.join.held or not text.isascii():
+            text = state.join.feed(text)
+        cumulative = state.cumulative
+        if cumulative is not None:
+            text, go_on = cumulative.feed(text)
+            if cumulative.found:
+                self._notes.add("content_cumulative", line)
+            if not go_on:
+                state.cumulative = None
+        if not text:
+            return
+        state.recent.append(text)
+        state.recent_chars += len(text)
+        if state.recent_chars > 2 * _KEPT_CHARS:
+            kept = "".join(state.recent)[-_KEPT_CHARS:]
+            state.recent = [kept]
+            state.recent_chars = len(kept)
+        out.append(TextDelta(text, state.index, read_logprobs(logprobs, self._notes, line) if logprobs else None))
+
+    def _content(self, state: _ChoiceState, content: Any, line: int, out: list[Event]) -> None:
+        """Read content that is a list of parts, or one part."""
+        self._notes.add("content_not_string", line)
+        for part in dicts(content if type(content) is list else [content]):
+            kind = as_text(part.get("type"))
+            if kind in ("thinking", "reasoning", "reasoning_text", "reasoning_content"):
+                text = parts_text(
+                    part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning")
+                )
+                if text:
+                    out.append(ReasoningDelta(text, state.index))
+            elif kind == "refusal":
+                out.append(RefusalDelta(as_text(part.get("refusal")), state.index))
+            elif (media := part_media(part)) is not None:
+                self._media(state, media, out)
+            elif text := as_text(part.get("text")) or as_text(part.get("content")):
+                self._text(state, text, None, line, out)
+        for item in as_list(content):
+            if type(item) is str and item:
+                self._text(state, item, None, line, out)
+
+    def _rest_of_delta(self, state: _ChoiceState, delta: Delta, line: int, out: list[Event]) -> None:
+        """Read everything of a delta but its content."""
+        reasoning = delta.reasoning_content or delta.reasoning or delta.thinking
+        if reasoning or delta.reasoning_details:
+            self._reasoning(state, reasoning, delta.reasoning_details, line, out)
+        if delta.refusal and type(delta.refusal) is str:
+            out.append(RefusalDelta(delta.refusal, state.index))
+        if delta.tool_calls:
+            for fragment in delta.tool_calls:
+                self._tool(state, fragment, line, out)
+        if delta.function_call is not None and (delta.function_call.name or delta.function_call.arguments):
+            self._function_call(state, delta.function_call, line, out)
+        if delta.images or delta.videos:
+            for item in as_list(delta.images):
+                self._media(state, media_of(item), out)
+            for item in as_list(delta.videos):
+                self._media(state, media_of(item, "video"), out)
+        if delta.annotations or delta.audio or delta.reasoning_details:
+            members = {
+                "annotations": delta.annotations,
+                "audio": delta.audio,
+                "reasoning_details": delta.reasoning_details,
+            }
+            fields = {name: Raw(msgspec.json.encode(value)) for name, value in members.items() if value}
+            out.append(Extras(fields, state.index))
+
+    def _reasoning(self, state: _ChoiceState, plain: Any, details: Any, line: int, out: list[Event]) -> None:
+        text = parts_text(plain)
+        if not text:
+            kinds = ("reasoning.text", "reasoning.summary", "", "thinking", "text")
+            text = "".join(
+                as_text(item.get("text")) or as_text(item.get("summary"))
+                for item in dicts(details)
+                if as_text(item.get("type")) in kinds
+            )
+        if text:
+            if not text.isascii():
+                text = TextJoin().feed(text)
+            out.append(ReasoningDelta(text, state.index))
+        elif plain:
+            self._notes.add("reasoning_spelling", line)
+
+    def _tool(self, state: _ChoiceState, fragment: ToolFragment, line: int, out: list[Event]) -> None:
+        custom = fragment.custom is not None
+        function = fragment.custom or fragment.function or Function(fragment.name, fragment.arguments)
+        index = fragment.index if type(fragment.index) is int and fragment.index >= 0 else None
+        extra = {"extra_content": Raw(msgspec.json.encode(fragment.extra_content))} if fragment.extra_content else None
+        state.calls.feed(
+            out,
+            index=index,
+            id=as_name(fragment.id),
+            name=as_text(function.name),
+            arguments=function.input if custom else function.arguments,
+            line=line,
+            kind="custom" if custom else "function",
+            extra=extra,
+        )
+
+    def _function_call(self, state: _ChoiceState, call: Function, line: int, out: list[Event]) -> None:
+        self._notes.add("function_call_legacy", line)
+        name = as_text(call.name)
+        state.calls.feed(out, index=0, id="", name=name, arguments=call.arguments, line=line, kind="legacy")
+
+    def _media(self, state: _ChoiceState, media: Media | None, out: list[Event]) -> None:
+        """Give a medium once; say whether its link stands in the text."""
+        if media is None:
+            return
+        key = media.url if len(media.url) < 4096 else f"{len(media.url)} {media.url[-64:]} {hash(media.url)}"
+        if key in state.media:
+            return
+        state.media.add(key)
+        if media.url and media.url in "".join(state.recent):
+            media = msgspec.structs.replace(media, in_text=True)
+        out.append(MediaReady(media, state.index))
+
+    def _finish(self, state: _ChoiceState, word: str, line: int, out: list[Event]) -> None:
+        if is_failure(word):
+            self._fail(UpstreamError("upstream_error", f"the upstream ended the answer with {word!r}", 502), out, line)
+            return
+        reason = read_finish(word)
+        if reason is None:
+            return
+        state.finished = True
+        if not is_known(word):
+            self._notes.add("finish_spelling", line, word)
+        if state.calls:
+            state.calls.close(out)
+            if reason in ("stop", "function_call") and state.calls.complete:
+                if reason == "stop":
+                    self._notes.add("finish_for_tools", line)
+                reason = "tool_calls"
+        out.append(Finished(reason, state.index))
+
+    def _usage(self, value: Any, out: list[Event]) -> None:
+        usage = read_usage(value)
+        if usage is not None:
+            out.append(UsageReported(usage))
+        elif as_dict(value):
+            self._notes.add("usage_zero")
+
+    def _groq(self, value: dict[str, Any], out: list[Event]) -> None:
+        if value.get("usage"):
+            self._usage(value.get("usage"), out)
+        if value.get("error"):
+            self._fail(read_error({"error": value.get("error")}), out, 0)
+
+    def _extras(self, chunk: Chunk, out: list[Event]) -> None:
+        """Keep the members that OpenAI's and known clients read, each value once."""
+        members = {
+            "service_tier": chunk.service_tier,
+            "system_fingerprint": chunk.system_fingerprint,
+            "citations": chunk.citations,
+        }
+        if members == self._kept:
+            return
+        new = {name: value for name, value in members.items() if value and value != self._kept.get(name)}
+        self._kept = {**self._kept, **new}
+        if new:
+            out.append(Extras({name: Raw(msgspec.json.encode(value)) for name, value in new.items()}))
+
+
+def build(request: ChatRequest, target: Target) -> UpstreamRequest:
+    """Build the request: every member as it was sent, usage asked for, members renamed and dropped as the TOML says."""
+    fields = dict(request.fields)
+    fields["model"] = Raw(msgspec.json.encode(target.model))
+    options = fields.pop("stream_options", None)
+    if request.stream:
+        fields["stream"] = Raw(b"true")
+        fields["stream_options"] = _stream_options(options)
+    for name in target.drop:
+        fields.pop(name, None)
+    for old, new in target.rename.items():
+        if old in fields:
+            value = fields.pop(old)
+            fields.setdefault(new, value)
+    return UpstreamRequest(target.path or "/chat/completions", msgspec.json.encode(fields))
+
+
+def _stream_options(asked: Raw | None) -> Raw:
+    """Usage is always asked for; `include_cost` is between the client and the gateway."""
+    if asked is None:
+        return _INCLUDE_USAGE
+    options = msgspec.json.decode(asked, type=dict[str, Any] | None) or {}
+    options.pop("include_cost", None)
+    return Raw(msgspec.json.encode({**options, "include_usage": True}))
+
+
+def recognises(value: dict[str, Any]) -> bool:
+    """Chunks and completions have `choices`."""
+    return type(value.get("choices")) in (list, dict)
+
+
+def _error(status: int, body: bytes, retry_after: str) -> UpstreamError:
+    return read_error_body(status, body, retry_after)
+
+
+DIALECT = ChatDialect("openai_chat", parse_chunk, EventReader, ChatDecoder, build, _error, recognises)

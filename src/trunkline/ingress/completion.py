@@ -1,0 +1,144 @@
+"""An unstreamed answer: the same events, collected into one `chat.completion` (wire.md section 1.3)."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from trunkline.core.chat import ChatRequest
+from trunkline.core.events import (
+    Event,
+    Extras,
+    Failed,
+    Finished,
+    ReasoningDelta,
+    RefusalDelta,
+    Started,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
+from trunkline.ingress.openai_chat import usage_members
+
+
+class _Call:
+    def __init__(self, event: ToolCallStarted) -> None:
+        self.event = event
+        self.arguments: list[str] = []
+
+    def members(self) -> dict[str, Any]:
+        text = "".join(self.arguments)
+        if self.event.kind == "custom":
+            inner: dict[str, Any] = {"type": "custom", "custom": {"name": self.event.name, "input": text}}
+        else:
+            inner = {"type": "function", "function": {"name": self.event.name, "arguments": text}}
+        return {"id": self.event.id, **inner, **(self.event.extra or {})}
+
+
+class _Choice:
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.reasoning: list[str] = []
+        self.refusal: list[str] = []
+        self.calls: list[_Call] = []
+        self.logprobs: list[Raw] = []
+        self.extras: dict[str, Raw] = {}
+        self.finish = "stop"
+
+    def members(self, index: int, *, legacy: bool) -> dict[str, Any]:
+        text = "".join(self.text)
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": text if text or not (self.calls or self.refusal) else None,
+            "refusal": "".join(self.refusal) or None,
+        }
+        if self.reasoning:
+            message["reasoning_content"] = "".join(self.reasoning)
+        if self.calls and legacy:
+            message["function_call"] = self.calls[0].members()["function"]
+        elif self.calls:
+            message["tool_calls"] = [call.members() for call in self.calls]
+        message.update(self.extras)
+        finish = "function_call" if legacy and self.finish == "tool_calls" else self.finish
+        return {"index": index, "message": message, "logprobs": self._logprobs(), "finish_reason": finish}
+
+    def _logprobs(self) -> dict[str, Any] | None:
+        if not self.logprobs:
+            return None
+        parts = [msgspec.json.decode(raw, type=dict[str, list[Any] | None]) for raw in self.logprobs]
+        content = [item for part in parts for item in part.get("content") or ()]
+        refusal = [item for part in parts for item in part.get("refusal") or ()]
+        return {"content": content or None, "refusal": refusal or None}
+
+
+class Collector:
+    """Events in; `failed` or the completion's bytes out. `id` and `created` stand in where the upstream gave none."""
+
+    def __init__(self, request: ChatRequest, *, id: str, created: int) -> None:  # noqa: A002 - OpenAI's name
+        self._request = request
+        self._id = id
+        self._created = created
+        self._choices: list[_Choice] = []
+        self._members: dict[str, Any] = {}
+        self._usage = Usage()
+        self.failed: Failed | None = None
+        self.cost_usd: float | None = None
+
+    def add_members(self, members: dict[str, Any]) -> None:
+        """Put members at the top level of the completion."""
+        self._members.update(members)
+
+    def feed(self, events: list[Event]) -> None:
+        """Take the next events."""
+        for event in events:
+            if isinstance(event, TextDelta):
+                choice = self._choice(event.choice)
+                choice.text.append(event.text)
+                if event.logprobs is not None:
+                    choice.logprobs.append(event.logprobs)
+            elif isinstance(event, ReasoningDelta):
+                self._choice(event.choice).reasoning.append(event.text)
+            elif isinstance(event, RefusalDelta):
+                self._choice(event.choice).refusal.append(event.text)
+            elif isinstance(event, ToolCallStarted):
+                self._choice(event.choice).calls.append(_Call(event))
+            elif isinstance(event, ToolCallDelta):
+                self._choice(event.choice).calls[event.call].arguments.append(event.arguments)
+            else:
+                self._note(event)
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Started):
+            self._id = event.id or self._id
+            self._created = event.created or self._created
+        elif isinstance(event, Finished):
+            self._choice(event.choice).finish = event.reason
+        elif isinstance(event, UsageReported):
+            self._usage = event.usage
+        elif isinstance(event, Failed):
+            self.failed = event
+        elif isinstance(event, Extras):
+            target = self._members if event.choice is None else self._choice(event.choice).extras
+            target.update(event.fields)
+
+    def _choice(self, index: int) -> _Choice:
+        while len(self._choices) <= index:
+            self._choices.append(_Choice())
+        return self._choices[index]
+
+    def body(self) -> bytes:
+        """Write the completion; `failed` must be None."""
+        legacy = self._request.legacy_functions
+        members = {
+            "id": self._id,
+            "object": "chat.completion",
+            "created": self._created,
+            "model": self._request.model,
+            "system_fingerprint": None,
+            "choices": [choice.members(index, legacy=legacy) for index, choice in enumerate(self._choices)],
+            "usage": usage_members(self._usage, self.cost_usd),
+            **self._members,
+        }
+        return msgspec.json.encode(members)

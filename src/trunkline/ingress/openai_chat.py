@@ -1,0 +1,326 @@
+"""OpenAI Chat Completions as clients speak it: reading requests, writing chunks (wire.md sections 0 and 1)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.core.events import (
+    Ended,
+    Event,
+    Extras,
+    Failed,
+    Finished,
+    Progress,
+    ReasoningDelta,
+    RefusalDelta,
+    Started,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
+from trunkline.ingress.request_body import read_fields, typed
+
+_BLOCK_BYTES = 64 * 1024  # what is joined into one write
+_PIECE_CHARS = 40_000  # no line of the stream passes 64 KiB (wire.md 0.18)
+_LINE_BYTES = 62_000
+DONE = b"data: [DONE]\n\n"
+KEEPALIVE = b": keep-alive\n\n"
+
+_string = msgspec.json.Encoder().encode
+
+
+class _StreamOptions(Struct):
+    include_usage: bool | None = None
+    include_cost: bool | None = None
+
+
+class _Message(Struct):
+    role: str
+
+
+def parse(body: bytes) -> ChatRequest:
+    """Read a chat request's body.
+
+    Raises GatewayError (400) that names the member and what is allowed. Members that are not read here are kept.
+    """
+    fields = read_fields(body)
+    model = typed(fields, "model", str, "a string")
+    if not model:
+        raise GatewayError("missing_required_parameter", "`model` is required: the name of a model.", param="model")
+    messages = typed(fields, "messages", list[_Message], "an array of objects that each have a `role`")
+    if not messages:
+        raise GatewayError(
+            "missing_required_parameter",
+            "`messages` is required: an array with at least one message.",
+            param="messages",
+        )
+    n = typed(fields, "n", int | None, "a whole number from 1 to 128")
+    if n is not None and not 1 <= n <= 128:
+        raise GatewayError("invalid_value", f"`n` is {n}; it must be from 1 to 128.", param="n")
+    stream = typed(fields, "stream", bool | None, "true or false") or False
+    options = typed(fields, "stream_options", _StreamOptions | None, "an object with `include_usage`: true or false")
+    if options is not None and not stream:
+        raise GatewayError(
+            "invalid_value", "`stream_options` is only allowed with `stream`: true.", param="stream_options"
+        )
+    return ChatRequest(
+        model=model,
+        fields=fields,
+        stream=stream,
+        n=n or 1,
+        include_usage=bool(options and options.include_usage),
+        include_cost=bool(options and options.include_cost),
+        legacy_functions="functions" in fields and "tools" not in fields,
+    )
+
+
+def error_object(error: Failed | GatewayError) -> bytes:
+    """Write OpenAI's error object (contract section 6)."""
+    members = {"message": _message(error), "type": error.type, "param": error.param, "code": error.code}
+    return msgspec.json.encode({"error": members})
+
+
+def _message(error: Failed | GatewayError) -> str:
+    return error.message.encode("utf-8", "replace").decode()
+
+
+def usage_members(usage: Usage, cost_usd: float | None = None) -> dict[str, Any]:
+    """Give exactly the members of the canonical captures; `cost` (USD) when it was asked for."""
+    members: dict[str, Any] = {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens, "audio_tokens": usage.audio_input_tokens},
+        "completion_tokens_details": {
+            "reasoning_tokens": usage.reasoning_tokens,
+            "audio_tokens": usage.audio_output_tokens,
+            "accepted_prediction_tokens": usage.accepted_prediction_tokens,
+            "rejected_prediction_tokens": usage.rejected_prediction_tokens,
+        },
+    }
+    if cost_usd is not None:
+        members["cost"] = cost_usd
+    return members
+
+
+class ChunkEncoder:
+    """Events → the canonical chunk stream.
+
+    The head and the tail of a chunk are constant in one stream and encoded once. `id` and `created` stand in where
+    the upstream gave none. The stream ends with `[DONE]`, or with an error event and no `[DONE]`.
+    """
+
+    def __init__(self, request: ChatRequest, *, id: str, created: int) -> None:  # noqa: A002 - OpenAI's name
+        self._model = request.model
+        self._include_usage = request.include_usage
+        self._legacy = request.legacy_functions
+        self._id = id
+        self._created = created
+        self._tier = b""
+        self._fingerprint = b"null"
+        self._head = b""
+        self._tail = b'}],"usage":null}\n\n' if request.include_usage else b"}]}\n\n"
+        self._text_tail = b'},"logprobs":null,"finish_reason":null' + self._tail
+        self._text_heads: list[bytes] = []
+        self._members: dict[str, Any] = {}  # at the top level of the next finish chunk
+        self._custom: dict[int, set[int]] = {}
+        self.cost_usd: float | None = None
+        """Set before the usage event when the client asked for the cost."""
+
+    def add_members(self, members: dict[str, Any]) -> None:
+        """Put members at the top level of the next finish chunk."""
+        self._members.update(members)
+
+    def encode(self, events: list[Event]) -> Iterator[bytes]:
+        """Write events; what comes out is to be sent as it comes, a piece at a time."""
+        out: list[bytes] = []
+        size = 0
+        heads, tail = self._text_heads, self._text_tail
+        for event in events:
+            if type(event) is TextDelta and event.logprobs is None and len(event.text) < _PIECE_CHARS // 4:
+                if event.choice < len(heads):
+                    text = _string(event.text)
+                    out += (heads[event.choice], text, tail)
+                    size += len(text) + 300
+                else:
+                    self._open(event.choice, out)
+                    out += (heads[event.choice], _string(event.text), tail)
+                if size < _BLOCK_BYTES:
+                    continue
+            else:
+                for piece in self._encode(event):
+                    out.append(piece)
+                    size += len(piece)
+                    if size >= _BLOCK_BYTES:
+                        yield b"".join(out)
+                        out, size = [], 0
+                continue
+            yield b"".join(out)
+            out, size = [], 0
+        if out:
+            yield b"".join(out)
+
+    def progress(self) -> bytes:
+        """Write a chunk with an empty delta: a keep-alive for streams that have no comments."""
+        out: list[bytes] = []
+        self._open(0, out)
+        return b"".join([*out, self._chunk(0, b"{}")])
+
+    def role(self) -> bytes:
+        """Write the first choice's role chunk, if it has not been written."""
+        out: list[bytes] = []
+        self._open(0, out)
+        return b"".join(out)
+
+    def _encode(self, event: Event) -> Iterator[bytes]:
+        if isinstance(event, TextDelta):
+            yield from self._strings(event.choice, b'{"content":', event.text, event.logprobs)
+        elif isinstance(event, ReasoningDelta):
+            yield from self._strings(event.choice, b'{"reasoning_content":', event.text, None)
+        elif isinstance(event, RefusalDelta):
+            yield from self._strings(event.choice, b'{"refusal":', event.text, None)
+        elif isinstance(event, ToolCallStarted | ToolCallDelta):
+            yield from self._tool(event)
+        elif isinstance(event, Progress):
+            if event.text:
+                yield from self._strings(0, b'{"reasoning_content":', event.text, None)
+        else:
+            yield self._whole(event)
+
+    def _whole(self, event: Event) -> bytes:
+        """Write an event that is at most one chunk."""
+        if isinstance(event, Started):
+            self._start(event)
+        elif isinstance(event, Finished):
+            return self._opened(event.choice) + self._finish(event)
+        elif isinstance(event, UsageReported):
+            return self._usage(event.usage) if self._include_usage else b""
+        elif isinstance(event, Extras):
+            return self._extras(event)
+        elif isinstance(event, Failed):
+            return b"data: " + error_object(event) + b"\n\n"
+        elif isinstance(event, Ended):
+            return DONE
+        return b""
+
+    def _usage(self, usage: Usage) -> bytes:
+        return b'%b"choices":[],"usage":%b}\n\n' % (self._begin(), _string(usage_members(usage, self.cost_usd)))
+
+    def _start(self, event: Started) -> None:
+        self._id = event.id or self._id
+        self._created = event.created or self._created
+
+    def _begin(self) -> bytes:
+        if not self._head:
+            self._head = (
+                b'data: {"id":%b,"object":"chat.completion.chunk","created":%d,"model":%b,%b"system_fingerprint":%b,'
+                % (
+                    _string(self._id),
+                    self._created,
+                    _string(self._model),
+                    self._tier,
+                    self._fingerprint,
+                )
+            )
+        return self._head
+
+    def _opened(self, choice: int) -> bytes:
+        out: list[bytes] = []
+        self._open(choice, out)
+        return b"".join(out)
+
+    def _open(self, choice: int, out: list[bytes]) -> None:
+        """Write role chunks up to this choice, in order: clients index them as they come."""
+        while len(self._text_heads) <= choice:
+            index = len(self._text_heads)
+            self._text_heads.append(b'%b"choices":[{"index":%d,"delta":{"content":' % (self._begin(), index))
+            out.append(self._chunk(index, b'{"role":"assistant","content":"","refusal":null}'))
+
+    def _chunk(self, choice: int, delta: bytes, logprobs: bytes = b"null") -> bytes:
+        return b'%b"choices":[{"index":%d,"delta":%b,"logprobs":%b,"finish_reason":null%b' % (
+            self._begin(),
+            choice,
+            delta,
+            logprobs,
+            self._tail,
+        )
+
+    def _strings(self, choice: int, name: bytes, text: str, logprobs: Raw | None) -> Iterator[bytes]:
+        yield self._opened(choice)
+        for piece in _pieces(text):
+            yield self._chunk(choice, name + piece + b"}", bytes(logprobs) if logprobs is not None else b"null")
+            logprobs = None
+
+    def _tool(self, event: ToolCallStarted | ToolCallDelta) -> Iterator[bytes]:
+        yield self._opened(event.choice)
+        if isinstance(event, ToolCallStarted):
+            yield self._chunk(event.choice, self._call(event))
+            return
+        custom = event.call in self._custom.get(event.choice, ())
+        for piece in _pieces(event.arguments):
+            if self._legacy:
+                yield self._chunk(event.choice, b'{"function_call":{"arguments":%b}}' % piece)
+            elif custom:
+                yield self._chunk(
+                    event.choice, b'{"tool_calls":[{"index":%d,"custom":{"input":%b}}]}' % (event.call, piece)
+                )
+            else:
+                yield self._chunk(
+                    event.choice, b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (event.call, piece)
+                )
+
+    def _call(self, event: ToolCallStarted) -> bytes:
+        name = _string(event.name)
+        if self._legacy:
+            return b'{"function_call":{"name":%b,"arguments":""}}' % name
+        extra = b"".join(b"," + _string(key) + b":" + bytes(value) for key, value in (event.extra or {}).items())
+        if event.kind == "custom":
+            self._custom.setdefault(event.choice, set()).add(event.call)
+            body = b'"type":"custom","custom":{"name":%b,"input":""}' % name
+        else:
+            body = b'"type":"function","function":{"name":%b,"arguments":""}' % name
+        return b'{"tool_calls":[{"index":%d,"id":%b,%b%b}]}' % (event.call, _string(event.id), body, extra)
+
+    def _finish(self, event: Finished) -> bytes:
+        reason = "function_call" if self._legacy and event.reason == "tool_calls" else event.reason
+        members = b"".join(b"," + _string(name) + b":" + _string(value) for name, value in self._members.items())
+        self._members.clear()
+        usage = b',"usage":null' if self._include_usage else b""
+        return b'%b"choices":[{"index":%d,"delta":{},"logprobs":null,"finish_reason":"%b"}]%b%b}\n\n' % (
+            self._begin(),
+            event.choice,
+            reason.encode(),
+            members,
+            usage,
+        )
+
+    def _extras(self, event: Extras) -> bytes:
+        if event.choice is not None:
+            members = b",".join(_string(name) + b":" + bytes(value) for name, value in event.fields.items())
+            return self._opened(event.choice) + self._chunk(event.choice, b"{" + members + b"}")
+        for name, value in event.fields.items():
+            if name == "service_tier" and not self._head:
+                self._tier = b'"service_tier":' + bytes(value) + b","
+            elif name == "system_fingerprint" and not self._head:
+                self._fingerprint = bytes(value)
+            elif name not in ("service_tier", "system_fingerprint"):
+                self._members[name] = value
+        return b""
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    """Encode a string as JSON strings that each fit a line."""
+    for start in range(0, len(text), _PIECE_CHARS):
+        piece = text[start : start + _PIECE_CHARS]
+        encoded = _string(piece)
+        if len(encoded) <= _LINE_BYTES:
+            yield encoded
+        else:
+            for part in range(0, len(piece), _PIECE_CHARS // 4):
+                yield _string(piece[part : part + _PIECE_CHARS // 4])

@@ -1,0 +1,35 @@
+"""Reading a client's JSON body member by member, with errors that name the member."""
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from trunkline.core.errors import GatewayError
+
+T = TypeVar("T")
+_fields = msgspec.json.Decoder(dict[str, Raw])
+
+
+def read_fields(body: bytes) -> dict[str, Raw]:
+    """Split a body into its top-level members, each as it was sent. Raises GatewayError `invalid_json` (400)."""
+    try:
+        return _fields.decode(body)
+    except msgspec.ValidationError:
+        raise GatewayError("invalid_json", "The body must be a JSON object.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise GatewayError("invalid_json", f"The body is not valid JSON: {error}.") from None
+    except RecursionError:
+        raise GatewayError("invalid_json", "The body is nested too deeply.") from None
+
+
+def typed(fields: dict[str, Raw], name: str, kind: type[T] | Any, allowed: str) -> T | None:
+    """Read one member, None when it is absent. Raises GatewayError `invalid_value` (400) that says what is allowed."""
+    raw = fields.get(name)
+    if raw is None:
+        return None
+    try:
+        value: T = msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise GatewayError("invalid_value", f"`{name}` must be {allowed}.", param=name) from None
+    return value
