@@ -14,46 +14,23 @@ from trunkline.core.events import (
     Extras,
     Failed,
     Finished,
-    MediaReady,
-    ReasoningDelta,
-    RefusalDelta,
     Started,
     TextDelta,
     UsageReported,
 )
 from trunkline.core.finish import is_failure, is_known, read_finish
-from trunkline.core.media import Media
 from trunkline.core.notes import Notes
-from trunkline.wire.cumulative import Cumulative
 from trunkline.wire.error_body import is_error, read_error, read_error_body
 from trunkline.wire.frame import Frame
-from trunkline.wire.logprobs import read_logprobs
-from trunkline.wire.loose import TextJoin, read_loose
-from trunkline.wire.media_shapes import is_pending, media_in, media_of, part_media, parts_text
-from trunkline.wire.openai_chunk import Choice, Chunk, Delta, Function, ToolFragment, mend_chunk, parse_chunk
-from trunkline.wire.read import as_count, as_dict, as_list, as_name, as_text, dicts
+from trunkline.wire.loose import read_loose
+from trunkline.wire.media_shapes import is_pending, media_in
+from trunkline.wire.openai_choice import ChoiceReader
+from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk
+from trunkline.wire.read import as_count, as_dict, as_name, as_text
 from trunkline.wire.reader import EventReader
-from trunkline.wire.tool_calls import ToolCalls
 from trunkline.wire.usage import read_usage
 
 _INCLUDE_USAGE = Raw(b'{"include_usage":true}')
-_KEPT_CHARS = 16_384  # of the latest text, to know which links it holds already
-
-
-class _ChoiceState:
-    """What is remembered of one choice."""
-
-    __slots__ = ("calls", "cumulative", "finished", "index", "join", "media", "recent", "recent_chars")
-
-    def __init__(self, index: int, salt: str, notes: Notes) -> None:
-        self.index = index
-        self.calls = ToolCalls(index, salt, notes)
-        self.cumulative: Cumulative | None = Cumulative()
-        self.join = TextJoin()
-        self.recent: list[str] = []
-        self.recent_chars = 0
-        self.media: set[str] = set()
-        self.finished = False
 
 
 class ChatDecoder:
@@ -63,7 +40,7 @@ class ChatDecoder:
         self._notes = notes
         self._n = n
         self._salt = salt
-        self._states: list[_ChoiceState] = []
+        self._states: list[ChoiceReader] = []
         self._started = False
         self._ended = False
         self._failed = False
@@ -127,7 +104,7 @@ class ChatDecoder:
             self._groq(as_dict(chunk.x_groq), out)
         if chunk.media is not None and choices:
             for item in media_in({"media": chunk.media, "model": chunk.model}):
-                self._media(self._state(0), item, out)
+                self._state(0).media_ready(item, out)
 
     def _start(self, chunk: Chunk, out: list[Event]) -> None:
         self._started = True
@@ -148,7 +125,7 @@ class ChatDecoder:
         if media:
             self._start(chunk, out)
             for item in media:
-                self._media(self._state(0), item, out)
+                self._state(0).media_ready(item, out)
             out.append(Finished("stop", 0))
         elif is_pending(value):
             name = as_name(value.get("id")) or as_name(value.get("task_id"))
@@ -174,10 +151,10 @@ class ChatDecoder:
         self._notes.add("upstream_failed", line, error.message)
         out.append(Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s))
 
-    def _state(self, index: int) -> _ChoiceState:
+    def _state(self, index: int) -> ChoiceReader:
         states = self._states
         while len(states) <= index:
-            states.append(_ChoiceState(len(states), self._salt, self._notes))
+            states.append(ChoiceReader(len(states), self._salt, self._notes))
         return states[index]
 
     def _choice(self, choice: Choice, position: int, line: int, out: list[Event]) -> None:
@@ -193,13 +170,7 @@ class ChatDecoder:
         if delta is None:
             delta = self._other_delta(choice, line)
         if delta is not None:
-            content = delta.content
-            if type(content) is str:
-                if content:
-                    self._text(state, content, choice.logprobs, line, out)
-            elif content is not None:
-                self._content(state, content, line, out)
-            self._rest_of_delta(state, delta, line, out)
+            state.delta(delta, choice.logprobs, line, out)
         if choice.usage is not None:
             self._notes.add("usage_odd", line)
             self._usage(choice.usage, out)
@@ -215,123 +186,7 @@ class ChatDecoder:
             return Delta(content=choice.text)
         return None
 
-    def _text(self, state: _ChoiceState, text: str, logprobs: Any, line: int, out: list[Event]) -> None:
-        if state.join.held or not text.isascii():
-            text = state.join.feed(text)
-        cumulative = state.cumulative
-        if cumulative is not None:
-            text, go_on = cumulative.feed(text)
-            if cumulative.found:
-                self._notes.add("content_cumulative", line)
-            if not go_on:
-                state.cumulative = None
-        if not text:
-            return
-        state.recent.append(text)
-        state.recent_chars += len(text)
-        if state.recent_chars > 2 * _KEPT_CHARS:
-            kept = "".join(state.recent)[-_KEPT_CHARS:]
-            state.recent = [kept]
-            state.recent_chars = len(kept)
-        out.append(TextDelta(text, state.index, read_logprobs(logprobs, self._notes, line) if logprobs else None))
-
-    def _content(self, state: _ChoiceState, content: Any, line: int, out: list[Event]) -> None:
-        """Read content that is a list of parts, or one part."""
-        self._notes.add("content_not_string", line)
-        for part in dicts(content if type(content) is list else [content]):
-            kind = as_text(part.get("type"))
-            if kind in ("thinking", "reasoning", "reasoning_text", "reasoning_content"):
-                text = parts_text(
-                    part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning")
-                )
-                if text:
-                    out.append(ReasoningDelta(text, state.index))
-            elif kind == "refusal":
-                out.append(RefusalDelta(as_text(part.get("refusal")), state.index))
-            elif (media := part_media(part)) is not None:
-                self._media(state, media, out)
-            elif text := as_text(part.get("text")) or as_text(part.get("content")):
-                self._text(state, text, None, line, out)
-        for item in as_list(content):
-            if type(item) is str and item:
-                self._text(state, item, None, line, out)
-
-    def _rest_of_delta(self, state: _ChoiceState, delta: Delta, line: int, out: list[Event]) -> None:
-        """Read everything of a delta but its content."""
-        reasoning = delta.reasoning_content or delta.reasoning or delta.thinking
-        if reasoning or delta.reasoning_details:
-            self._reasoning(state, reasoning, delta.reasoning_details, line, out)
-        if delta.refusal and type(delta.refusal) is str:
-            out.append(RefusalDelta(delta.refusal, state.index))
-        if delta.tool_calls:
-            for fragment in delta.tool_calls:
-                self._tool(state, fragment, line, out)
-        if delta.function_call is not None and (delta.function_call.name or delta.function_call.arguments):
-            self._function_call(state, delta.function_call, line, out)
-        if delta.images or delta.videos:
-            for item in as_list(delta.images):
-                self._media(state, media_of(item), out)
-            for item in as_list(delta.videos):
-                self._media(state, media_of(item, "video"), out)
-        if delta.annotations or delta.audio or delta.reasoning_details:
-            members = {
-                "annotations": delta.annotations,
-                "audio": delta.audio,
-                "reasoning_details": delta.reasoning_details,
-            }
-            fields = {name: Raw(msgspec.json.encode(value)) for name, value in members.items() if value}
-            out.append(Extras(fields, state.index))
-
-    def _reasoning(self, state: _ChoiceState, plain: Any, details: Any, line: int, out: list[Event]) -> None:
-        text = parts_text(plain)
-        if not text:
-            kinds = ("reasoning.text", "reasoning.summary", "", "thinking", "text")
-            text = "".join(
-                as_text(item.get("text")) or as_text(item.get("summary"))
-                for item in dicts(details)
-                if as_text(item.get("type")) in kinds
-            )
-        if text:
-            if not text.isascii():
-                text = TextJoin().feed(text)
-            out.append(ReasoningDelta(text, state.index))
-        elif plain:
-            self._notes.add("reasoning_spelling", line)
-
-    def _tool(self, state: _ChoiceState, fragment: ToolFragment, line: int, out: list[Event]) -> None:
-        custom = fragment.custom is not None
-        function = fragment.custom or fragment.function or Function(fragment.name, fragment.arguments)
-        index = fragment.index if type(fragment.index) is int and fragment.index >= 0 else None
-        extra = {"extra_content": Raw(msgspec.json.encode(fragment.extra_content))} if fragment.extra_content else None
-        state.calls.feed(
-            out,
-            index=index,
-            id=as_name(fragment.id),
-            name=as_text(function.name),
-            arguments=function.input if custom else function.arguments,
-            line=line,
-            kind="custom" if custom else "function",
-            extra=extra,
-        )
-
-    def _function_call(self, state: _ChoiceState, call: Function, line: int, out: list[Event]) -> None:
-        self._notes.add("function_call_legacy", line)
-        name = as_text(call.name)
-        state.calls.feed(out, index=0, id="", name=name, arguments=call.arguments, line=line, kind="legacy")
-
-    def _media(self, state: _ChoiceState, media: Media | None, out: list[Event]) -> None:
-        """Give a medium once; say whether its link stands in the text."""
-        if media is None:
-            return
-        key = media.url if len(media.url) < 4096 else f"{len(media.url)} {media.url[-64:]} {hash(media.url)}"
-        if key in state.media:
-            return
-        state.media.add(key)
-        if media.url and media.url in "".join(state.recent):
-            media = msgspec.structs.replace(media, in_text=True)
-        out.append(MediaReady(media, state.index))
-
-    def _finish(self, state: _ChoiceState, word: str, line: int, out: list[Event]) -> None:
+    def _finish(self, state: ChoiceReader, word: str, line: int, out: list[Event]) -> None:
         if is_failure(word):
             self._fail(UpstreamError("upstream_error", f"the upstream ended the answer with {word!r}", 502), out, line)
             return
