@@ -1,5 +1,6 @@
 """Databases for the contract suites: a SQLite file always, PostgreSQL in the scale suite; both real."""
 
+import asyncio
 import os
 import pwd
 import secrets
@@ -79,9 +80,25 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     return str(request.getfixturevalue("postgres_url"))
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file of this version's schema, to copy."""
+
+    async def migrate(path: Path) -> None:
+        database = Database.at(path)
+        await upgrade(database)
+        await database.close()
+
+    path = tmp_path_factory.mktemp("migrated") / "trunkline.db"
+    asyncio.run(migrate(path))
+    return path
+
+
 @pytest_asyncio.fixture
-async def database(database_url: str | Path) -> AsyncIterator[Database]:
+async def database(database_url: str | Path, migrated_file: Path) -> AsyncIterator[Database]:
     """A database of this version's schema."""
+    if isinstance(database_url, Path):
+        shutil.copy(migrated_file, database_url)
     database = Database.at(database_url)
     await upgrade(database)
     yield database

@@ -1,7 +1,8 @@
 """The ports of stored state: keys, money, jobs, streams, media index, leases, messages between processes.
 
 Every method raises `StorageError` when the database cannot be reached or written (a client hears
-`storage_unavailable`); each is one transaction. Instants are Unix milliseconds.
+`storage_unavailable`); each is one transaction. Instants are Unix milliseconds, by the database's clock where the store
+itself sets them (`created_ms`, `updated_ms`, …).
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,9 +41,9 @@ class KeyStore(Protocol):
         """Give one key."""
 
     async def list_keys(
-        self, *, group_id: str | None = None, state: str | None = None, before: str = "", limit: int = 50
+        self, *, group_id: str | None = None, state: str | None = None, after: str = "", limit: int = 50
     ) -> list[Key]:
-        """List keys, newest first; `before` is the id of the last one seen."""
+        """List keys, newest first; `after` is the id of the last one seen."""
 
     async def change_key(self, key_id: str, changes: KeyChanges, now_ms: int) -> Key | None:
         """Change what is set in `changes`; None: no such key. A revoked key stays revoked (raises ValueError)."""
@@ -166,6 +167,9 @@ class JobStore(Protocol):
     async def cancel(self, job_id: str) -> Job | None:
         """Ask the owner to cancel: sets `cancel_requested`. A job that has ended is given as it is; None: unknown."""
 
+    async def delete(self, job_id: str) -> bool:
+        """Delete a job that has ended; False: unknown, or it has not."""
+
     async def claim(self, holder: str, *, limit: int = 100) -> list[Job]:
         """Take over unfinished jobs whose owner's lease is over, with their generation raised; oldest first."""
 
@@ -181,13 +185,15 @@ class JobStore(Protocol):
     async def count(self) -> dict[str, int]:
         """Count unfinished jobs by state."""
 
-    async def due_callbacks(self, now_ms: int, *, limit: int = 20) -> list[Job]:
+    async def due_callbacks(self, *, limit: int = 20) -> list[Job]:
         """Take jobs whose callback is due; each is put off by a minute, so that no other process sends it."""
 
-    async def called_back(self, job_id: str, state: Literal["pending", "sent", "failed"], due_ms: int | None) -> None:
-        """Note how a callback went (one more attempt) and when the next is due."""
+    async def called_back(
+        self, job_id: str, state: Literal["pending", "sent", "failed"], retry_after_s: float | None = None
+    ) -> None:
+        """Note how a callback went (one more attempt); the next is due after `retry_after_s`, None: never."""
 
-    async def prune(self, now_ms: int) -> int:
+    async def prune(self) -> int:
         """Delete finished jobs that have expired, and old idempotency keys; gives how many jobs."""
 
 
@@ -209,8 +215,10 @@ class StreamStore(Protocol):
     async def read(self, stream_id: str, after: int, *, limit: int = 1000) -> list[tuple[int, bytes]]:
         """Give the events after this number."""
 
-    async def end(self, stream_id: str, generation: int, state: Literal["ended", "failed"], expires_ms: int) -> None:
-        """Say that no event follows. Raises StaleOwnerError."""
+    async def end(
+        self, stream_id: str, generation: int, state: Literal["ended", "failed"], expires_after_s: float
+    ) -> None:
+        """Say that no event follows, and how long those that were are kept. Raises StaleOwnerError."""
 
     async def cancel(self, stream_id: str) -> StoredStream | None:
         """Ask the writer to stop: sets `cancel_requested`."""
@@ -221,26 +229,26 @@ class StreamStore(Protocol):
     async def orphans(self, *, limit: int = 100) -> list[StoredStream]:
         """Open streams without a job whose writer's lease is over: nobody will end them but who asks."""
 
-    async def prune(self, now_ms: int) -> int:
+    async def prune(self) -> int:
         """Delete expired streams with their events; gives how many."""
 
 
 class MediaIndex(Protocol):
     """Which media and uploads there are; the bytes are elsewhere, under `storage_key`."""
 
-    async def add(self, record: MediaRecord) -> None:
+    async def add(self, record: MediaRecord) -> MediaRecord:
         """Store a record."""
 
     async def get(self, media_id: str) -> MediaRecord | None:
         """Give one record."""
 
     async def page(
-        self, *, key_id: str | None = None, kinds: Sequence[str] = (), before: str = "", limit: int = 50
+        self, *, key_id: str | None = None, kinds: Sequence[str] = (), after: str = "", limit: int = 50
     ) -> list[MediaRecord]:
-        """List records, newest first; `before` is the id of the last one seen."""
+        """List records, newest first; `after` is the id of the last one seen."""
 
     async def of_job(self, job_id: str) -> list[MediaRecord]:
-        """Give a job's media, in the order they were stored."""
+        """Give a job's media, oldest first."""
 
     async def by_hash(self, sha256: str) -> MediaRecord | None:
         """Give some record of these bytes: the blob is there already."""
@@ -248,25 +256,25 @@ class MediaIndex(Protocol):
     async def totals(self) -> tuple[int, int]:
         """Count records and the bytes of their blobs, shared ones once."""
 
-    async def delete(self, ids: Sequence[str]) -> list[str]:
+    async def delete(self, media_ids: Sequence[str]) -> list[str]:
         """Delete records; gives the storage keys that no record and no upload uses any longer."""
 
-    async def expired(self, now_ms: int, *, limit: int = 200) -> list[str]:
+    async def expired(self, *, limit: int = 200) -> list[str]:
         """Give ids of records that have expired."""
 
     async def oldest(self, *, limit: int = 200) -> list[MediaRecord]:
         """Give the oldest records, to make room."""
 
-    async def add_file(self, record: FileRecord) -> None:
+    async def add_file(self, record: FileRecord) -> FileRecord:
         """Store an upload's record."""
 
     async def get_file(self, file_id: str) -> FileRecord | None:
         """Give one upload's record."""
 
-    async def delete_files(self, ids: Sequence[str]) -> list[str]:
+    async def delete_files(self, file_ids: Sequence[str]) -> list[str]:
         """Delete uploads' records; gives the storage keys that no record and no upload uses any longer."""
 
-    async def expired_files(self, now_ms: int, *, limit: int = 200) -> list[str]:
+    async def expired_files(self, *, limit: int = 200) -> list[str]:
         """Give ids of uploads that have expired."""
 
 
@@ -284,7 +292,7 @@ class Leases(Protocol):
     """Which processes are alive, by the database's clock."""
 
     async def acquire(self, name: str, ttl_s: float) -> str:
-        """Begin a life under this name, ending any former one at once; gives its holder, `name#generation`."""
+        """Begin a life under this name, ending any former one at once; gives its holder, `name#` and a random mark."""
 
     async def renew(self, holder: str, ttl_s: float, info: str | None = None) -> bool:
         """Prolong a life; False: it is over (expired, or begun anew by another): nothing is held any more."""

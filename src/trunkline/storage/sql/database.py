@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import event, exc, make_url
+from sqlalchemy import Table, event, exc, make_url
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -34,6 +35,11 @@ def _now_sqlite(element: now_ms, compiler: SQLCompiler, **kw: Any) -> str:  # no
 @compiles(now_ms, "postgresql")
 def _now_postgresql(element: now_ms, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ARG001 - SQLAlchemy's signature
     return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+
+
+def upsert(connection: AsyncConnection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Begin an insert that may say `on_conflict_do_nothing` or `on_conflict_do_update`."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
 class Database:

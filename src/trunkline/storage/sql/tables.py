@@ -315,12 +315,11 @@ files = Table(
     Index("ix_files_key_id_created_ms", "key_id", "created_ms"),
 )
 
-# The processes that are alive, by the database's clock. `holder` is the name and generation of one process's life.
+# The processes that are alive, by the database's clock. `holder` is the name and a random mark of one process's life.
 leases = Table(
     "leases",
     metadata,
     Column("name", String(128), primary_key=True),
-    Column("generation", BigInteger, nullable=False),
     Column("holder", String(160), nullable=False, unique=True),
     _ms("started_ms"),
     _ms("until_ms"),

@@ -325,7 +325,6 @@ def _leases() -> None:
     op.create_table(
         "leases",
         sa.Column("name", sa.String(length=128), nullable=False),
-        sa.Column("generation", sa.BigInteger(), nullable=False),
         sa.Column("holder", sa.String(length=160), nullable=False),
         sa.Column("started_ms", sa.BigInteger(), nullable=False),
         sa.Column("until_ms", sa.BigInteger(), nullable=False),

@@ -1,0 +1,76 @@
+"""Which processes live, and messages between them, on SQL: the ports `core.state.Leases` and `core.state.Signals`."""
+
+import secrets
+
+from sqlalchemy import Select, delete, select, update
+
+from trunkline.core.state import Lease, Signal
+from trunkline.storage.sql.database import Database, now_ms, upsert
+from trunkline.storage.sql.records import Records
+from trunkline.storage.sql.tables import leases, signals
+
+LEASES = Records(leases, Lease)
+SIGNALS = Records(signals, Signal)
+SIGNALS_KEPT_MS = 60_000
+OVER_MS = 24 * 3600 * 1000
+
+
+def living() -> Select[tuple[str]]:
+    """Select the holders whose lease runs."""
+    return select(leases.c.holder).where(leases.c.until_ms > now_ms())
+
+
+class SqlLeases:
+    """See `core.state.Leases`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def acquire(self, name: str, ttl_s: float) -> str:
+        holder = f"{name}#{secrets.token_hex(8)}"
+        life = {"holder": holder, "started_ms": now_ms(), "until_ms": now_ms() + int(ttl_s * 1000), "info": "{}"}
+        async with self._database.write() as connection:
+            await connection.execute(delete(leases).where(leases.c.until_ms < now_ms() - OVER_MS))
+            await connection.execute(
+                upsert(connection, leases)
+                .values(name=name, **life)
+                .on_conflict_do_update(index_elements=[leases.c.name], set_=life)
+            )
+        return holder
+
+    async def renew(self, holder: str, ttl_s: float, info: str | None = None) -> bool:
+        values = {"until_ms": now_ms() + int(ttl_s * 1000)} | ({} if info is None else {"info": info})
+        statement = update(leases).where(leases.c.holder == holder, leases.c.until_ms > now_ms()).values(values)
+        async with self._database.write() as connection:
+            return (await connection.execute(statement)).rowcount > 0
+
+    async def release(self, holder: str) -> None:
+        async with self._database.write() as connection:
+            await connection.execute(delete(leases).where(leases.c.holder == holder))
+
+    async def alive(self) -> list[Lease]:
+        query = select(*LEASES.columns).where(leases.c.until_ms > now_ms()).order_by(leases.c.name)
+        async with self._database.read() as connection:
+            return [LEASES.read(row) for row in await connection.execute(query)]
+
+
+class SqlSignals:
+    """See `core.state.Signals`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def send(self, topic: str, body: str) -> None:
+        signal = {"id": f"sig_{secrets.token_hex(12)}", "topic": topic, "body": body, "created_ms": now_ms()}
+        async with self._database.write() as connection:
+            await connection.execute(delete(signals).where(signals.c.created_ms < now_ms() - SIGNALS_KEPT_MS))
+            await connection.execute(signals.insert().values(signal))
+
+    async def recent(self) -> list[Signal]:
+        query = (
+            select(*SIGNALS.columns)
+            .where(signals.c.created_ms >= now_ms() - SIGNALS_KEPT_MS)
+            .order_by(signals.c.created_ms, signals.c.id)
+        )
+        async with self._database.read() as connection:
+            return [SIGNALS.read(row) for row in await connection.execute(query)]

@@ -1,0 +1,103 @@
+"""The index of media and uploads on SQL: the port `core.state.MediaIndex`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Select, Table, delete, func, select, union
+
+from trunkline.core.media import FileRecord, MediaRecord
+from trunkline.storage.sql.database import Database, now_ms
+from trunkline.storage.sql.records import Records, paged
+from trunkline.storage.sql.tables import files, media
+
+MEDIA = Records(media, MediaRecord)
+FILES = Records(files, FileRecord)
+
+
+class SqlMediaIndex:
+    """See `core.state.MediaIndex`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, record: MediaRecord) -> MediaRecord:
+        values = MEDIA.values(record) | {"created_ms": now_ms()}
+        async with self._database.write() as connection:
+            return MEDIA.read((await connection.execute(media.insert().values(values).returning(*MEDIA.columns))).one())
+
+    async def get(self, media_id: str) -> MediaRecord | None:
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(*MEDIA.columns).where(media.c.id == media_id))).one_or_none()
+            return None if row is None else MEDIA.read(row)
+
+    async def page(
+        self, *, key_id: str | None = None, kinds: Sequence[str] = (), after: str = "", limit: int = 50
+    ) -> list[MediaRecord]:
+        query = select(*MEDIA.columns).limit(limit)
+        if key_id is not None:
+            query = query.where(media.c.key_id == key_id)
+        if kinds:
+            query = query.where(media.c.kind.in_(kinds))
+        async with self._database.read() as connection:
+            return [MEDIA.read(row) for row in await connection.execute(paged(query, media, after))]
+
+    async def of_job(self, job_id: str) -> list[MediaRecord]:
+        return await self._media(select(*MEDIA.columns).where(media.c.job_id == job_id))
+
+    async def by_hash(self, sha256: str) -> MediaRecord | None:
+        return next(iter(await self._media(select(*MEDIA.columns).where(media.c.sha256 == sha256).limit(1))), None)
+
+    async def oldest(self, *, limit: int = 200) -> list[MediaRecord]:
+        return await self._media(select(*MEDIA.columns).limit(limit))
+
+    async def totals(self) -> tuple[int, int]:
+        blobs = select(func.max(media.c.bytes).label("bytes")).group_by(media.c.storage_key).subquery()
+        query = select(
+            select(func.count()).select_from(media).scalar_subquery(),
+            select(func.coalesce(func.sum(blobs.c.bytes), 0)).scalar_subquery(),
+        )
+        async with self._database.read() as connection:
+            count, size = (await connection.execute(query)).one()
+            return int(count), int(size)
+
+    async def delete(self, media_ids: Sequence[str]) -> list[str]:
+        return await self._delete(media, media_ids)
+
+    async def expired(self, *, limit: int = 200) -> list[str]:
+        return await self._expired(media, limit)
+
+    async def add_file(self, record: FileRecord) -> FileRecord:
+        values = FILES.values(record) | {"created_ms": now_ms()}
+        async with self._database.write() as connection:
+            return FILES.read((await connection.execute(files.insert().values(values).returning(*FILES.columns))).one())
+
+    async def get_file(self, file_id: str) -> FileRecord | None:
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(*FILES.columns).where(files.c.id == file_id))).one_or_none()
+            return None if row is None else FILES.read(row)
+
+    async def delete_files(self, file_ids: Sequence[str]) -> list[str]:
+        return await self._delete(files, file_ids)
+
+    async def expired_files(self, *, limit: int = 200) -> list[str]:
+        return await self._expired(files, limit)
+
+    async def _media(self, query: Select[Any]) -> list[MediaRecord]:
+        async with self._database.read() as connection:
+            rows = await connection.execute(query.order_by(media.c.created_ms, media.c.id))
+            return [MEDIA.read(row) for row in rows]
+
+    async def _expired(self, table: Table, limit: int) -> list[str]:
+        query = select(table.c.id).where(table.c.expires_ms <= now_ms()).order_by(table.c.expires_ms).limit(limit)
+        async with self._database.read() as connection:
+            return list((await connection.execute(query)).scalars())
+
+    async def _delete(self, table: Table, ids: Sequence[str]) -> list[str]:
+        async with self._database.write() as connection:
+            statement = delete(table).where(table.c.id.in_(ids)).returning(table.c.storage_key)
+            blobs = set((await connection.execute(statement)).scalars())
+            used = union(
+                select(media.c.storage_key).where(media.c.storage_key.in_(blobs)),
+                select(files.c.storage_key).where(files.c.storage_key.in_(blobs)),
+            )
+            return sorted(blobs - set((await connection.execute(used)).scalars()))
