@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -39,7 +40,7 @@ class Reading:
         if not isinstance(value, Mapping):
             self.problems.append(f"{named(path)} must be a table; it is {kind_of(value)}")
             return None
-        hints = get_type_hints(cls, include_extras=True)
+        hints = hints_of(cls)
         for key in value:
             if key not in hints:
                 self.problems.append(unknown(join(path, key), key, list(hints)))
@@ -105,6 +106,12 @@ class Reading:
             return None
 
 
+@cache
+def hints_of(cls: type[Struct]) -> dict[str, Any]:
+    """Give a Struct's fields and their types."""
+    return get_type_hints(cls, include_extras=True)
+
+
 def join(path: str, key: str) -> str:
     """Write a dotted path as TOML does, quoting keys that need it."""
     key = key if BARE_KEY.fullmatch(key) else '"' + key.replace('"', '\\"') + '"'
@@ -130,6 +137,7 @@ def not_one_of(path: str, value: str, allowed: list[str]) -> str:
     return f"{named(path)} is `{value[:80]}`{meant} allowed: {', '.join(allowed) or 'nothing'}"
 
 
+@cache
 def required(cls: type[Struct]) -> list[str]:
     """Name the fields without a default."""
     return [item.name for item in msgspec.structs.fields(cls) if item.required]

@@ -10,6 +10,7 @@ ModelKind = Literal["text", "image", "video"]
 Side = Literal["chat", "image", "video"]
 AuthKind = Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "key", "sigv4", "bigmodel_jwt", "none"]
 Usd = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
 class ChatSide(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,6 +51,8 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
     input_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens.")] = None
     output_per_mtok: Annotated[Usd | None, Meta(description="A million output tokens.")] = None
     cached_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens read from the cache.")] = None
+    image_input_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens that are pictures.")] = None
+    image_output_per_mtok: Annotated[Usd | None, Meta(description="A million output tokens that are pictures.")] = None
     per_image: Annotated[
         Usd | dict[str, Usd] | None, Meta(description="A picture; or by tier, quality, size or `quality size`.")
     ] = None
@@ -58,7 +61,7 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """A model of a provider's catalogue. Empty lists: not known, anything passes."""
+    """A model of a provider's catalogue. An empty list, or no value: not known, anything passes."""
 
     kind: Annotated[ModelKind, Meta(description="What the model makes.")] = "text"
     id: Annotated[str, Meta(description="The upstream's id where the catalogue's name is another.")] = ""
@@ -67,12 +70,14 @@ class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
     ratios: Annotated[tuple[str, ...], Meta(description="Aspect ratios `W:H`.")] = ()
     tiers: Annotated[tuple[str, ...], Meta(description="Tiers: `512`, `1K`, `2K`, `4K`; `720p`, `1080p`.")] = ()
     sizes: Annotated[tuple[str, ...], Meta(description="Pixels `WxH`; `*x*` stands for any.")] = ()
+    size_step: Annotated[int, Meta(ge=1, description="Width and height are multiples of this.")] = 1
+    size_max: Annotated[str, Meta(description="Largest `WxH`, or the same upright.")] = ""
     formats: Annotated[tuple[str, ...], Meta(description="File types that the provider itself can give.")] = ()
     qualities: Annotated[tuple[str, ...], Meta(description="Values of `quality`.")] = ()
     seconds: Annotated[tuple[float, ...], Meta(description="Lengths of a film, in seconds.")] = ()
     fps: Annotated[tuple[int, ...], Meta(description="Frames a second.")] = ()
     max_n: Annotated[int, Meta(ge=1, description="Most pictures or films in one request.")] = 1
-    max_inputs: Annotated[int, Meta(ge=0, description="Most pictures that may be sent along.")] = 0
+    max_inputs: Annotated[Count | None, Meta(description="Most pictures that may be sent along.")] = None
     price: Annotated[Price | None, Meta(description="What it costs; text models' prices are known otherwise.")] = None
 
 
