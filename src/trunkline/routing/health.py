@@ -1,0 +1,117 @@
+"""Which targets are well: a circuit breaker and cool-down per provider, upstream model and credential."""
+
+from msgspec import Struct
+
+from trunkline.routing.fallback import Failure
+
+Key = tuple[str, str, str]
+"""Provider, upstream model, the credential's name."""
+
+TRIP_AFTER = 3
+"""Failures in a row that open the circuit."""
+REST_S = 5.0
+LONGEST_REST_S = 120.0
+AUTH_REST_S = 60.0
+LONGEST_RETRY_AFTER_S = 3600.0
+PROBE_S = 30.0
+"""While one call tries a target again, others leave it alone for at most this long."""
+FRESH_S = 300.0
+"""A measured time to the first event counts for so long; then the target is measured again."""
+SMOOTHING = 0.3
+MOST_KEYS = 4096
+
+
+class Condition(Struct):
+    """What is known of one key; all times are the caller's clock, in seconds."""
+
+    failures: int = 0
+    """In a row."""
+    rests: int = 0
+    """In a row; above 0 the circuit is open, or half open once the rest is over."""
+    rest_until: float = 0.0
+    probe_until: float = 0.0
+    first_event_s: float | None = None
+    measured_at: float = 0.0
+
+
+class Health:
+    """Conditions of targets, given the time with every call. The least recently touched are forgotten first."""
+
+    def __init__(self) -> None:
+        self._conditions: dict[Key, Condition] = {}
+
+    def usable(self, key: Key, now: float) -> bool:
+        """Tell whether a call may go there: not resting, and nobody else trying it again just now."""
+        condition = self._conditions.get(key)
+        return not condition or (now >= condition.rest_until and now >= condition.probe_until)
+
+    def ready_at(self, key: Key) -> float:
+        """Give the time at which it may be tried again."""
+        condition = self._conditions.get(key)
+        return max(condition.rest_until, condition.probe_until) if condition else 0.0
+
+    def began(self, key: Key, now: float) -> None:
+        """Note that a call goes there; the first one after a rest is the probe."""
+        condition = self._conditions.get(key)
+        if condition and condition.rests:
+            condition.probe_until = now + PROBE_S
+
+    def succeeded(self, key: Key, now: float, first_event_s: float | None = None) -> None:
+        """Note an answer; `first_event_s` is how long its first event took."""
+        condition = self._touch(key)
+        condition.failures = condition.rests = 0
+        condition.rest_until = condition.probe_until = 0.0
+        if first_event_s is None:
+            return
+        known = self.first_event_s(key, now)
+        condition.first_event_s = first_event_s if known is None else known + SMOOTHING * (first_event_s - known)
+        condition.measured_at = now
+
+    def failed(self, key: Key, now: float, failure: Failure) -> None:
+        """Note a failure; a refusal of the request says nothing of the target's health."""
+        if failure.kind == "refused":
+            self.left(key)
+            return
+        condition = self._touch(key)
+        condition.probe_until = 0.0
+        condition.failures += 1
+        rest_s = _rest_s(condition, failure)
+        if rest_s:
+            condition.rests += 1
+            condition.rest_until = max(condition.rest_until, now + rest_s)
+
+    def left(self, key: Key) -> None:
+        """Note that a call ended without a verdict: its client left, or its request was refused."""
+        condition = self._conditions.get(key)
+        if condition:
+            condition.probe_until = 0.0
+
+    def first_event_s(self, key: Key, now: float) -> float | None:
+        """Give the usual time to the first event, smoothed; None: not measured lately."""
+        condition = self._conditions.get(key)
+        if not condition or condition.first_event_s is None or now - condition.measured_at > FRESH_S:
+            return None
+        return condition.first_event_s
+
+    def snapshot(self, now: float) -> dict[Key, tuple[bool, float | None]]:
+        """Give for every key that is known: whether it is usable, and its time to the first event."""
+        return {key: (self.usable(key, now), self.first_event_s(key, now)) for key in self._conditions}
+
+    def _touch(self, key: Key) -> Condition:
+        condition = self._conditions.pop(key, None) or Condition()
+        self._conditions[key] = condition
+        if len(self._conditions) > MOST_KEYS:
+            del self._conditions[next(iter(self._conditions))]
+        return condition
+
+
+def _rest_s(condition: Condition, failure: Failure) -> float:
+    """How long to rest after a failure; 0: not at all."""
+    if failure.retry_after_s:
+        return min(failure.retry_after_s, LONGEST_RETRY_AFTER_S)
+    doubled = 2.0 ** min(condition.rests, 10)
+    if failure.kind == "auth":
+        return min(AUTH_REST_S * doubled, LONGEST_RETRY_AFTER_S)
+    if failure.kind == "rate" or condition.rests or condition.failures >= TRIP_AFTER:
+        return min(REST_S * doubled, LONGEST_REST_S)
+    return 0.0
