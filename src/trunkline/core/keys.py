@@ -5,9 +5,9 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType, field
 
 from trunkline.core.money import Budget
+from trunkline.core.route import MediaStyle
 
 KeyState = Literal["active", "blocked", "revoked"]
-MediaStyle = Literal["markdown", "bare", "html", "images", "data_url", "footnotes"]
 
 
 class Rates(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +36,7 @@ class KeyGroup(Struct, frozen=True, kw_only=True):
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """A virtual key. `prefix` is the first 8 characters of its secret, by which people know it again."""
+    """A virtual key. `prefix` is what may be shown of its secret: `sk-tl-` and 8 characters."""
 
     id: str
     name: str

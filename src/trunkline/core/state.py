@@ -31,8 +31,8 @@ class NameTakenError(ValueError):
 class KeyStore(Protocol):
     """Virtual keys and groups. Secrets never come here, only their digests (32 bytes, HMAC-SHA-256)."""
 
-    async def add_key(self, key: Key, digest: bytes) -> None:
-        """Store a new key. Raises LookupError when its group is unknown."""
+    async def add_key(self, key_id: str, digest: bytes, prefix: str, settings: KeyChanges) -> Key:
+        """Store a new key; `settings.name` is set. Raises LookupError when its group is unknown."""
 
     async def find_key(self, digest: bytes) -> Key | None:
         """Give the key of this digest, whatever its state."""
@@ -45,22 +45,25 @@ class KeyStore(Protocol):
     ) -> list[Key]:
         """List keys, newest first; `after` is the id of the last one seen."""
 
-    async def change_key(self, key_id: str, changes: KeyChanges, now_ms: int) -> Key | None:
-        """Change what is set in `changes`; None: no such key. A revoked key stays revoked (raises ValueError)."""
+    async def change_key(self, key_id: str, changes: KeyChanges) -> Key | None:
+        """Change what is set in `changes`; None: no such key.
 
-    async def rotate_key(self, key_id: str, digest: bytes, prefix: str, now_ms: int) -> Key | None:
-        """Give the key another secret; the former one stops at once."""
+        Raises ValueError when a revoked key is to be anything else, LookupError for an unknown group.
+        """
 
-    async def add_group(self, group: KeyGroup) -> None:
-        """Store a new group. Raises NameTakenError."""
+    async def rotate_key(self, key_id: str, digest: bytes, prefix: str) -> Key | None:
+        """Give the key another secret; the former one stops at once. Raises ValueError for a revoked key."""
+
+    async def add_group(self, group_id: str, settings: GroupChanges) -> KeyGroup:
+        """Store a new group; `settings.name` is set. Raises NameTakenError."""
 
     async def get_group(self, group_id: str) -> KeyGroup | None:
         """Give one group."""
 
-    async def list_groups(self) -> list[KeyGroup]:
-        """List all groups, newest first."""
+    async def list_groups(self) -> list[tuple[KeyGroup, int]]:
+        """List all groups, newest first, each with the number of its keys."""
 
-    async def change_group(self, group_id: str, changes: GroupChanges, now_ms: int) -> KeyGroup | None:
+    async def change_group(self, group_id: str, changes: GroupChanges) -> KeyGroup | None:
         """Change what is set in `changes`; None: no such group. Raises NameTakenError."""
 
     async def delete_group(self, group_id: str) -> bool:
