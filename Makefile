@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help check fmt lint test test-faults test-oracles test-scale test-browser test-all
+.PHONY: help check fmt docs lint test test-faults test-oracles test-scale test-browser test-all
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -9,6 +9,9 @@ check: lint test ## what must be green before a commit
 fmt: ## format the code
 	uv run ruff format .
 	uv run ruff check --fix .
+
+docs: ## write the generated parts of the documentation
+	uv run python -m trunkline.config.pages docs
 
 lint: ## ruff, mypy, the import rules
 	uv run ruff format --check .

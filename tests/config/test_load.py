@@ -22,7 +22,8 @@ def read(text: str, environ: Mapping[str, str] | None = None, known: Known | Non
     return build(tomllib.loads(text), environ or {}, {}, known)
 
 
-def test_without_anything_the_defaults_and_the_embedded_models() -> None:
+def test_without_anything_the_defaults_and_the_embedded_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     loaded = load()
     assert loaded.config.server.listen == "127.0.0.1:4000"
     assert list(loaded.config.providers) == ["local"]

@@ -144,10 +144,11 @@ class _Choice:
         found = key or next((name for name in switches if self.environ.get(name)), "")
         if found:
             return True, f"{found} is set"
-        lacking = "" if self.declared else " or ".join(switches)
+        lacking = [] if self.declared else switches
         if not switches and self.table.get("auth") != "none":
-            lacking = " or ".join(ref.removeprefix("env:") for ref in _as_list((self.base or {}).get("api_key", [])))
-        return not lacking, f"{lacking} is not set" if lacking else "declared"
+            lacking = [ref.removeprefix("env:") for ref in _as_list((self.base or {}).get("api_key", []))]
+        none = f"neither {' nor '.join(lacking)} is set" if len(lacking) > 1 else f"{' '.join(lacking)} is not set"
+        return not lacking, none if lacking else "declared"
 
     def _check_own(self, provider: Provider) -> None:
         sides = [part for part in (provider.chat, provider.image, provider.video) if part]

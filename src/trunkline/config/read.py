@@ -15,6 +15,14 @@ from trunkline.config.secrets import SecretError
 from trunkline.core.secret import Secret
 
 T = TypeVar("T", bound=Struct)
+NAMES = {
+    str: ("text", "text"),
+    bool: ("true or false", "true or false"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    Secret: ("a secret", "secrets"),
+}
+"""Of one, and of many."""
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -170,22 +178,22 @@ def kind_of(value: Any) -> str:
     return next((name for cls, name in names if isinstance(value, cls)), "a date or time")
 
 
-def describe(hint: Any) -> str:
+def describe(hint: Any, *, many: bool = False) -> str:
     """Name a type for people: in messages and in the documentation."""
     plain = strip(hint)
     origin, args = get_origin(plain), get_args(plain)
-    names = {str: "text", bool: "true or false", int: "a whole number", float: "a number", Secret: "a secret"}
-    if plain in names:
-        return names[plain] + bounds(hint)
+    if plain in NAMES:
+        return NAMES[plain][many] + bounds(hint)
     if origin is Literal:
-        return "one of " + ", ".join(map(str, args))
+        return ("" if many else "one of ") + ", ".join(map(str, args))
     if origin is tuple:
-        return "a list of " + describe(args[0])
+        either = "a secret or " if strip(args[0]) is Secret else ""
+        return f"{either}a list of {describe(args[0], many=True)}"
     if origin is dict:
-        return "a table of " + describe(args[1])
+        return f"a table of {describe(args[1], many=True)}"
     if origin in (Union, UnionType):
-        return " or ".join(describe(arg) for arg in args if arg is not NoneType)
-    return "a table"
+        return " or ".join(describe(arg, many=many) for arg in args if arg is not NoneType)
+    return "tables" if many else "a table"
 
 
 def bounds(hint: Any) -> str:

@@ -8,17 +8,24 @@ from msgspec.structs import replace
 
 from trunkline.config.read import join, not_one_of
 from trunkline.core.provider import Provider
+from trunkline.dialects import CHAT_DIALECTS, MEDIA_DIALECTS
+from trunkline.quirks import QUIRKS
 
 KINDS = {"chat": "text", "image": "image", "video": "video"}
 """What each side makes."""
 
 
 class Known(Struct, frozen=True):
-    """Names of what is in this build; the composition root knows."""
+    """Names of the dialects and quirks that a build knows."""
 
     chat: frozenset[str] = frozenset()
     media: frozenset[str] = frozenset()
     quirks: frozenset[str] = frozenset()
+
+
+def this_build() -> Known:
+    """Name what is in this build."""
+    return Known(frozenset(CHAT_DIALECTS), frozenset(MEDIA_DIALECTS), frozenset(QUIRKS))
 
 
 class Spoken(Struct):

@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from trunkline.core.dialect import ChatDialect
+from trunkline.core.dialect import ChatDialect, MediaDialect
 from trunkline.dialects import openai_chat
 
 CHAT_DIALECTS: dict[str, ChatDialect] = {dialect.name: dialect for dialect in (openai_chat.DIALECT,)}
 """All chat dialects by name."""
+
+MEDIA_DIALECTS: dict[str, MediaDialect] = {}
+"""All dialects for pictures and films by name."""
 
 
 def recognise(value: dict[str, Any], configured: str) -> ChatDialect | None:

@@ -1,0 +1,29 @@
+"""Reading the configuration for a command: what is wrong goes to stderr, one line a fault."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from trunkline.config.load import Loaded
+
+ConfigFile = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="Default: TRUNKLINE_CONFIG, else ./trunkline.toml.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="For tools.")]
+
+
+def load_or_exit(config: str | None, overrides: dict[str, str] | None = None) -> "Loaded":
+    """Load the configuration of this process, or name its faults and leave with status 1."""
+    import os
+
+    from trunkline.config.load import load
+    from trunkline.config.read import ConfigError
+    from trunkline.config.spoken import this_build
+
+    try:
+        return load(config, os.environ, overrides, this_build())
+    except ConfigError as error:
+        for problem in error.problems:
+            typer.echo(f"trunkline: {error.source}: {problem}" if error.source else f"trunkline: {problem}", err=True)
+        raise typer.Exit(1) from None
