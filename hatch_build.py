@@ -1,7 +1,7 @@
 """The package's build hook: makes the pages of `web/` into package data, when they are newer than what is there.
 
-It needs Node.js (the machine's, else PyPI's as a build requirement) and an npm registry. Where it cannot build, it says so in one
-line, the package installs all the same, and `/` answers a plain page that says how to build.
+It needs Node.js (the machine's, else PyPI's as a build requirement) and an npm registry. Where it cannot build, it
+says so in one line, the package installs all the same, and `/` answers a plain page that says how to build.
 """
 
 import hashlib
@@ -15,7 +15,17 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OLDEST_NODE = (20, 19)
-NPM_CI = ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=20000"]
+NPM_CI = [
+    "ci",
+    "--omit=dev",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+    "--fetch-retries=1",
+    "--fetch-retry-mintimeout=1000",
+    "--fetch-timeout=20000",
+]
 LONGEST_S = 150
 
 
@@ -61,7 +71,9 @@ class WebPages(BuildHookInterface[Any]):
         files += [path for folder in ("src", "admin") for path in (self._web / folder).rglob("*") if path.is_file()]
         total = hashlib.sha256()
         for path in sorted(files):
-            total.update(f"{path.relative_to(self._web).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+            total.update(
+                f"{path.relative_to(self._web).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
+            )
         return total.hexdigest()
 
     def _build(self) -> None:
@@ -112,11 +124,26 @@ def run(command: list[str], folder: Path, **environment: str) -> None:
     """Run to the end; raises BuildError with what the program said."""
     try:
         done = subprocess.run(
-            command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=LONGEST_S
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST_S,
         )
     except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{Path(command[0]).name} took longer than {LONGEST_S} s (is the npm registry reachable?)") from error
+        raise BuildError(
+            f"{Path(command[0]).name} took longer than {LONGEST_S} s (is the npm registry reachable?)"
+        ) from error
     if done.returncode:
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and "complete log" not in line.lower()]
-        told = next((line for line in said if "ENOTFOUND" in line or "ECONN" in line or "network" in line), said[-1] if said else "")
+        said = [
+            line
+            for line in (done.stderr or done.stdout).splitlines()
+            if line.strip() and "complete log" not in line.lower()
+        ]
+        told = next(
+            (line for line in said if "ENOTFOUND" in line or "ECONN" in line or "network" in line),
+            said[-1] if said else "",
+        )
         raise BuildError(f"{' '.join(Path(part).name for part in command[:2])} failed: {told.strip()[:300]}")

@@ -37,9 +37,17 @@ def facts(kind: str, **known: Any) -> dict[str, Any]:
 MODELS: dict[str, dict[str, Any]] = {
     "local/text": facts("text", name="SmolLM2-135M-Instruct"),
     "local/image": facts(
-        "image", name="trunkline-scene", ratios=RATIOS, tiers=["1K", "2K"], sizes=["*x*"], formats=["png", "jpeg", "webp"], max_n=4
+        "image",
+        name="trunkline-scene",
+        ratios=RATIOS,
+        tiers=["1K", "2K"],
+        sizes=["*x*"],
+        formats=["png", "jpeg", "webp"],
+        max_n=4,
     ),
-    "local/video": facts("video", name="trunkline-scene", ratios=RATIOS[-3:], tiers=["480p", "720p"], seconds=[2, 4, 8]),
+    "local/video": facts(
+        "video", name="trunkline-scene", ratios=RATIOS[-3:], tiers=["480p", "720p"], seconds=[2, 4, 8]
+    ),
     "test/markdown": facts("text"),
     "test/think": facts("text"),
     "test/tools": facts("text"),
@@ -54,13 +62,13 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 WORDS = (
-    "A trunk line is the main route between two exchanges: many local lines run into it, and one strong line carries all of "
-    "them on. Railways had the word first, from the trunk of a tree and its branches. When telephone networks grew in the "
-    "1880s, engineers borrowed it."
+    "A trunk line is the main route between two exchanges: many local lines run into it, and one strong line carries "
+    "all of them on. Railways had the word first, from the trunk of a tree and its branches. When telephone networks "
+    "grew in the 1880s, engineers borrowed it."
 )
 MARKDOWN = """## Lines and trunks
 
-A **trunk line** carries what many branches bring. See [the contract](https://example.com/contract), and *note*:
+A **trunk line** carries what many branches bring. See [the contract](https://example.com), and *note*:
 
 1. it is shared,
 2. it does not `care` who calls.
@@ -83,7 +91,8 @@ def trunk(branches):
 HOSTILE = """<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>
 <svg onload="window.hacked=1"></svg> <iframe srcdoc="<script>parent.hacked=1</script>"></iframe>
 
-[click](javascript:window.hacked=1) [data](data:text/html,<script>window.hacked=1</script>) ![x](javascript:window.hacked=1)
+[click](javascript:window.hacked=1) [data](data:text/html,<script>window.hacked=1</script>)
+![x](javascript:window.hacked=1)
 <a href="java&#115;cript:window.hacked=1">entity</a> [ref][r] <form action="https://evil.example"><input name=q></form>
 
 ```html"><img src=x onerror=window.hacked=1>
@@ -105,7 +114,13 @@ def png(width: int, height: int, hue: int = 0) -> bytes:
         rows.append(0)
         for x in range(width):
             sun = (x - width * 0.68) ** 2 + (y - height * 0.42) ** 2 < (min(width, height) * 0.13) ** 2
-            red, green, blue = (255, 214, 120) if sun else (40, 92, 128) if sea else (248 - int(90 * share), 150 + int(50 * share), 110 + hue)
+            red, green, blue = (
+                (255, 214, 120)
+                if sun
+                else (40, 92, 128)
+                if sea
+                else (248 - int(90 * share), 150 + int(50 * share), 110 + hue)
+            )
             ripple = 14 if sea and (x // 9 + y // 4) % 5 == 0 else 0
             rows += bytes((min(255, red + ripple), min(255, green + ripple), min(255, blue + ripple)))
 
@@ -150,7 +165,11 @@ class FakeGateway:
             Route("/streams/{id}", self.stream, methods=["GET", "DELETE"]),
             Route("/media/{id}", self.medium),
         ]
-        root = [Mount("/v1", routes=v1), Mount("/admin/api", routes=self.admin.routes()), *pages.routes(built(), why_not())]
+        root = [
+            Mount("/v1", routes=v1),
+            Mount("/admin/api", routes=self.admin.routes()),
+            *pages.routes(built(), why_not()),
+        ]
         return Starlette(routes=[Mount("/prefix", routes=root), *root])
 
     def refuse(self, request: Request) -> Response | None:
@@ -160,7 +179,8 @@ class FakeGateway:
 
     async def models(self, request: Request) -> Response:
         items = [
-            {"id": name, "object": "model", "created": 1, "owned_by": "local", "trunkline": known} for name, known in MODELS.items()
+            {"id": name, "object": "model", "created": 1, "owned_by": "local", "trunkline": known}
+            for name, known in MODELS.items()
         ]
         return self.refuse(request) or JSONResponse({"object": "list", "data": items})
 
@@ -188,12 +208,18 @@ class FakeGateway:
         return stream
 
     def answer(self, stream: Stream, after: int, request_id: str) -> Response:
-        headers = {"x-request-id": request_id, "x-trunkline-provider": "local", "x-trunkline-model": stream.model.partition("/")[2]}
+        headers = {
+            "x-request-id": request_id,
+            "x-trunkline-provider": "local",
+            "x-trunkline-model": stream.model.partition("/")[2],
+        }
         headers |= {"cache-control": "no-cache", "x-accel-buffering": "no", "x-trunkline-attempts": "1"}
         lasting = MODELS[stream.model]["kind"] != "text"
         if lasting:
             headers |= {"x-trunkline-stream-id": stream.id, "x-trunkline-job-id": stream.id}
-        return StreamingResponse(self.write(stream, after, ids=lasting), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(
+            self.write(stream, after, ids=lasting), media_type="text/event-stream", headers=headers
+        )
 
     async def write(self, stream: Stream, after: int, *, ids: bool) -> AsyncIterator[bytes]:
         for number, (at, text) in enumerate(stream.events[after:], after + 1):
@@ -248,7 +274,12 @@ class Script:
         yield from act()
 
     def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
-        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1790000000, "model": self.body["model"]}
+        head = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 1790000000,
+            "model": self.body["model"],
+        }
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return json.dumps(head | {"choices": [choice], "usage": None} | more, ensure_ascii=False)
 
@@ -312,7 +343,10 @@ class Script:
         over = self.gateway.image_s
         yield over / 2, self.chunk({"reasoning_content": "Drawing · 2 s\n"})
         width, height = size_of(self.body.get("aspect_ratio", "1:1"), 480)
-        items = [self.item("image", "image/png", png(width, height, hue), width, height) for hue in range(int(self.body.get("n", 1)))]
+        items = [
+            self.item("image", "image/png", png(width, height, hue), width, height)
+            for hue in range(int(self.body.get("n", 1)))
+        ]
         text = "Here is the picture.\n\n" + "\n\n".join(f"![image]({item['url']})" for item in items)
         yield over, self.chunk({"content": text})
         yield from self.end(over, media=self.media(items))
@@ -344,7 +378,9 @@ def size_of(ratio: str, long: int) -> tuple[int, int]:
 
 
 def fault(status: int, code: str, message: str) -> Response:
-    return JSONResponse({"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}, status)
+    return JSONResponse(
+        {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}, status
+    )
 
 
 class Running:

@@ -19,7 +19,9 @@ FILES = {
 async def get(path: str, files: Mapping[str, bytes] = FILES, **headers: str) -> httpx2.Response:
     app = Starlette(routes=pages.routes(files, "Nobody ran npm."))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://gateway") as client:
-        return await client.get(path, headers={"accept-encoding": "identity"} | {k.replace("_", "-"): v for k, v in headers.items()})
+        return await client.get(
+            path, headers={"accept-encoding": "identity"} | {k.replace("_", "-"): v for k, v in headers.items()}
+        )
 
 
 @pytest.mark.parametrize(("path", "body"), [("/", b"playground"), ("/admin/", b"operator")])

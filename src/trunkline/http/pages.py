@@ -24,7 +24,7 @@ BUILD = "npm --prefix web ci --omit=dev && npm --prefix web run build"
 
 
 def routes(files: Mapping[str, bytes], why_not: str) -> list[BaseRoute]:
-    """Serve the built `files` (by address, with `….br` and `….gz` beside them); without any, a page that says `why_not`."""
+    """Serve the built `files` (by address, with `….br` and `….gz` beside them); without any, say `why_not`."""
 
     async def playground(request: Request) -> Response:
         return _page(request, files, "index.html", why_not)
@@ -72,7 +72,9 @@ def _file(request: Request, files: Mapping[str, bytes], name: str, cache: str) -
 
 def _coding(accepted: str, files: Mapping[str, bytes], name: str) -> str:
     """Give the suffix of the smallest variant that the client takes."""
-    offered = {part.split(";")[0].strip().lower() for part in accepted.split(",") if "q=0" not in part.replace("q=0.", "")}
+    offered = {
+        part.split(";")[0].strip().lower() for part in accepted.split(",") if "q=0" not in part.replace("q=0.", "")
+    }
     if "br" in offered and f"{name}.br" in files:
         return ".br"
     return ".gz" if "gzip" in offered and f"{name}.gz" in files else ""
