@@ -9,6 +9,7 @@ from trunkline.core.quirk import EventFilter
 from trunkline.core.stream import Normaliser
 from trunkline.dialects import recognise
 from trunkline.quirks import QUIRKS
+from trunkline.wire.chunk_checks import ChunkChecks
 from trunkline.wire.frame import Frame
 from trunkline.wire.loose import read_loose
 from trunkline.wire.read import as_dict
@@ -38,6 +39,7 @@ class ChatLine:
             quirk.events(notes) for quirk in (QUIRKS[name] for name in quirks) if quirk.events is not None
         ]
         self._normaliser = Normaliser(notes, ends_open=dialect.ends_open)
+        self._checks = ChunkChecks(notes) if notes.thorough else None
         self._certain = False
         self._unread = ""
 
@@ -59,6 +61,8 @@ class ChatLine:
     def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:
         """Say that no more bytes come; see `Normaliser.close`."""
         events = self._run(self._reader.close())
+        if self._checks is not None:
+            self._checks.close()
         if self.over:
             return events
         events += self._normaliser.feed(self._filtered(self._decoder.close(), last=True))
@@ -66,7 +70,13 @@ class ChatLine:
             broken = f"the upstream's answer is no chat answer: {self._unread}"
         return events + self._normaliser.close(broken, whole=whole)
 
+    def fail(self, failed: Failed) -> list[Event]:
+        """End the stream with a failure that is not the bytes' own, such as a time limit."""
+        return self._normaliser.feed([failed])
+
     def _run(self, frames: list[Frame]) -> list[Event]:
+        if self._checks is not None:
+            self._checks.feed(frames)
         if not self._certain:
             self._look(frames)
         events = self._decoder.feed(frames)

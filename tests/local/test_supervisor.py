@@ -219,6 +219,17 @@ def test_the_child_dies_with_its_parent_however_that_ends(how: signal.Signals) -
     assert gone(pid)
 
 
+def test_a_child_whose_threads_stand_still_dies_with_its_parent_too() -> None:
+    """As while native code loads weights and lets no other thread run: then Linux must end it."""
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        os.kill(pid, signal.SIGSTOP)
+        parent.kill()
+    assert gone(pid)
+
+
 def test_the_pipe_alone_ends_the_child() -> None:
     """What holds where Linux's parent-death signal is not."""
     process = subprocess.Popen([sys.executable, "-m", "small_child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

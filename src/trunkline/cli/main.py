@@ -1,8 +1,66 @@
-"""The command line's entry: every command is imported only when it is called."""
+"""The command line's entry: every command imports what it needs only when it is called."""
 
 import sys
+from typing import Annotated
+
+import click
+import typer
+
+from trunkline import __version__
+from trunkline.cli import chat, config, inspect, models, normalize, providers, serve
+
+app = typer.Typer(
+    name="trunkline",
+    help="A self-hosted gateway: the OpenAI API in front, text, image and video models of any provider behind.",
+    epilog="Start with `trunkline serve`; it answers on http://127.0.0.1:4000 without a key.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(serve.serve)
+app.command()(chat.chat)
+app.command()(inspect.inspect)
+app.command()(normalize.normalize)
+app.command()(models.models)
+app.command()(providers.providers)
+app.add_typer(config.app, name="config")
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - a flag's callback
+    if asked:
+        typer.echo(f"trunkline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Read the options before a command's name."""
 
 
 def main() -> None:
-    """Run the command line of this process and exit with its status."""
-    sys.exit("trunkline: no command is there yet")
+    """Run the command line of this process and exit with its status. A wrong argument: status 2, one line."""
+    try:
+        status = app(standalone_mode=False)
+    except click.UsageError as error:
+        where = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+        _say(f"{error.format_message()}{where}")
+        status = 2
+    except click.ClickException as error:
+        _say(error.format_message())
+        status = 1
+    except (click.Abort, KeyboardInterrupt):
+        status = 130
+    except BrokenPipeError:
+        status = 0
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"trunkline: {' '.join(text.split())}\n")

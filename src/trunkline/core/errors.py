@@ -89,6 +89,6 @@ class UpstreamError(Struct, frozen=True):
     code: str
     message: str
     status: int
-    type: str = "upstream_error"
+    type: ErrorType = "upstream_error"
     param: str | None = None
     retry_after_s: float | None = None

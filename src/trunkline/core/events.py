@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Raw, Struct
 
+from trunkline.core.errors import ErrorType
 from trunkline.core.media import Media
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
@@ -127,7 +128,7 @@ class Failed(Struct, frozen=True):
 
     code: str
     message: str
-    type: str = "upstream_error"
+    type: ErrorType = "upstream_error"
     status: int | None = None
     param: str | None = None
     retry_after_s: float | None = None

@@ -136,7 +136,10 @@ class SupervisedChild:
             self.pid = None
             _kill(process)
             await process.wait()
-        return own_error.result() or f"{last_words.result()} (exit status {process.returncode})".strip()
+        said = last_words.result()
+        if own_error.result() and said:
+            _log.warning("%s said last: %s", self.name, said)
+        return own_error.result() or f"{said} (exit status {process.returncode})".strip()
 
     async def _announced(self, process: Process) -> str:
         """Hand over settings and key and take the child's line; gives the error that it names, else an empty text."""

@@ -1,0 +1,180 @@
+"""One try at one target: its request, its answer as events, its time limits."""
+
+import asyncio
+
+from msgspec.structs import replace
+
+from trunkline.calls.deadline import Deadline
+from trunkline.calls.upstreams import Upstreams
+from trunkline.core.chat import ChatRequest, UpstreamRequest
+from trunkline.core.errors import GatewayError, UpstreamError
+from trunkline.core.events import Event, Failed, Finished
+from trunkline.core.notes import Notes
+from trunkline.core.ports import HttpError, HttpResponse
+from trunkline.core.route import Timeouts
+from trunkline.core.stream import Said
+from trunkline.dialects import CHAT_DIALECTS
+from trunkline.pipeline import ChatLine
+from trunkline.quirks import QUIRKS
+from trunkline.routing import order
+
+ERROR_BODY_BYTES = 1024 * 1024
+LINGER_S = 5.0
+"""How long an answer that is whole waits for its last numbers."""
+_FAILURES = {
+    "connect": ("upstream_unavailable", 503),
+    "tls": ("upstream_unavailable", 503),
+    "address_refused": ("upstream_unavailable", 503),
+    "timeout": ("upstream_timeout", 504),
+    "reset": ("upstream_incomplete", 502),
+    "incomplete": ("upstream_incomplete", 502),
+    "protocol": ("upstream_error", 502),
+    "too_large": ("upstream_error", 502),
+}
+
+
+class Attempt:
+    """Reads one target's answer. `first` once, then `read` until `over`; `aclose` always."""
+
+    def __init__(  # noqa: PLR0913 - what an attempt is made of
+        self,
+        upstreams: Upstreams,
+        asked: order.Attempt,
+        request: ChatRequest,
+        timeouts: Timeouts,
+        salt: str,
+        *,
+        plain_options: bool,
+    ) -> None:
+        self.notes = Notes()
+        self._upstreams = upstreams
+        self._request = request
+        self._timeouts = timeouts
+        self._asked = asked
+        self._plain_options = plain_options
+        target = asked.item.target
+        self._dialect = CHAT_DIALECTS[target.dialect]
+        self._line = ChatLine(self._dialect, self.notes, quirks=target.quirks, n=request.n, salt=salt)
+        self._response: HttpResponse | None = None
+        self._deadline = Deadline()
+        self._loop = asyncio.get_running_loop()
+        self._begun_at = self._loop.time()
+        self._alive_at = 0.0
+        self._answering = False
+        self.refused_stream_options = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the last event, `Ended` or `Failed`, has been given."""
+        return self._line.over
+
+    async def first(self) -> list[Event]:
+        """Send the request and read until the answer begins, or fails: then the last event is `Failed`."""
+        try:
+            upstream = self._build()
+            failed = await self._open(upstream)
+        except GatewayError as error:
+            return [Failed(error.code, error.message, error.type, error.status, error.param)]
+        if failed is not None:
+            return [failed]
+        events: list[Event] = []
+        while not self.over:
+            events += await self.read()
+            if any(isinstance(event, Said | Finished) for event in events):
+                break
+        return events
+
+    async def read(self) -> list[Event]:
+        """Give the next events; wait only when nothing has arrived."""
+        response = self._response
+        assert response is not None  # noqa: S101 - `first` has opened it
+        line = self._line
+        while True:
+            self._deadline.arm(self._limit())
+            try:
+                data = await response.read()
+            except HttpError as error:
+                return line.close(f"the upstream's connection broke: {error}")
+            except asyncio.CancelledError:
+                if self._deadline.caught():
+                    return self._timed_out()
+                raise
+            finally:
+                self._deadline.disarm()
+            if not data:
+                return line.close(whole=not self._request.stream)
+            self._alive_at = self._loop.time()
+            events = line.feed(data)
+            if events:
+                self._answering = True
+                return events
+
+    async def aclose(self) -> None:
+        """Let the target go: a call that is not over is broken off."""
+        self._deadline.close()
+        if self._response is not None:
+            await self._response.aclose()
+
+    def _build(self) -> UpstreamRequest:
+        request, target = self._request, self._asked.item.target
+        changes = [change for change in (QUIRKS[name].request for name in target.quirks) if change is not None]
+        if changes:
+            fields = dict(request.fields)
+            for change in changes:
+                change(fields)
+            request = replace(request, fields=fields)
+        if self._plain_options:
+            target = replace(target, drop=(*target.drop, "stream_options"))
+        return self._dialect.build(request, target)
+
+    async def _open(self, upstream: UpstreamRequest) -> Failed | None:
+        self._deadline.arm(self._begun_at + self._timeouts.first_event_s)
+        try:
+            response = await self._upstreams.open(self._asked, upstream, connect_s=self._timeouts.connect_s)
+            self._response = response
+            if response.status < 400:
+                return None
+            return await self._refused(response)
+        except HttpError as error:
+            code, status = _FAILURES[error.kind]
+            return Failed(code, f"the provider could not be reached: {error}", status=status)
+        except asyncio.CancelledError:
+            if self._deadline.caught():
+                return _timeout(self._timeouts.first_event_s, "the provider did not answer within")
+            raise
+        finally:
+            self._deadline.disarm()
+
+    async def _refused(self, response: HttpResponse) -> Failed:
+        body = await response.body(ERROR_BODY_BYTES)
+        error = self._dialect.error(response.status, body, response.headers.get("retry-after", ""))
+        self.refused_stream_options = response.status in (400, 422) and b"stream_options" in body
+        return _failed(error)
+
+    def _limit(self) -> float:
+        """Until when to wait for the next bytes."""
+        times = self._timeouts
+        now = self._loop.time()
+        if self._line.finished:
+            return now + min(LINGER_S, times.idle_s)
+        if self._answering:
+            return now + times.idle_s
+        if self._alive_at:  # comments, white space: the upstream lives
+            return min(self._begun_at + times.max_wait_s, self._alive_at + max(times.first_event_s, times.idle_s))
+        return self._begun_at + times.first_event_s
+
+    def _timed_out(self) -> list[Event]:
+        if self._line.finished:
+            return self._line.close()
+        limit = self._timeouts.idle_s if self._answering else self._timeouts.first_event_s
+        what = "the provider sent nothing for" if self._answering else "the provider's answer did not begin within"
+        self.notes.add("upstream_incomplete")
+        return [*self._line.fail(_timeout(limit, what))]
+
+
+def _failed(error: UpstreamError) -> Failed:
+    return Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s)
+
+
+def _timeout(limit_s: float, what: str) -> Failed:
+    return Failed("upstream_timeout", f"{what} {limit_s:g} s", status=504)

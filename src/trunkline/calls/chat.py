@@ -1,0 +1,166 @@
+"""A chat call: from its route to its last event, with fallback until the answer begins, settled once."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+from trunkline.calls.attempt import Attempt
+from trunkline.calls.meter import Meter, Settlement
+from trunkline.calls.upstreams import Upstreams
+from trunkline.core.caller import Caller
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.core.events import Event, Failed, Finished
+from trunkline.core.money import EndReason
+from trunkline.core.route import Route, RouteTarget
+from trunkline.core.stream import Said
+from trunkline.ingress.inline_media import InlineMedia
+from trunkline.routing import order
+from trunkline.routing.fallback import Failure, judge, retry_delay_s, verdict
+from trunkline.routing.health import Health
+
+
+class Targets:
+    """What is remembered of targets between calls."""
+
+    def __init__(self) -> None:
+        self.health = Health()
+        self.plain_options: set[tuple[str, str]] = set()
+        """Provider and model of targets that refuse `stream_options`."""
+        self._turn = 0
+
+    def plan(self, route: Route) -> list[order.Attempt]:
+        """Give the attempts of a call, best first."""
+        self._turn += 1
+        if len(route.targets) == 1 and len(route.targets[0].credentials) < 2:
+            item = route.targets[0]
+            return [order.Attempt(item, item.credentials[0] if item.credentials else None)]
+        return order.plan(route, self.health, time.monotonic(), chance=random.random(), turn=self._turn)  # noqa: S311
+
+
+class ChatCall:
+    """One call. `begin` once, then `read` until it gives nothing; `close` always."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a call is made of
+        self,
+        upstreams: Upstreams,
+        targets: Targets,
+        route: Route,
+        request: ChatRequest,
+        caller: Caller,
+        settle: Callable[[Settlement], None],
+    ) -> None:
+        self.route = route
+        self.request = request
+        self.caller = caller
+        self.meter = Meter(request, caller, settle)
+        self.attempts = 0
+        self.fallback_from = ""
+        self._upstreams = upstreams
+        self._targets = targets
+        self._attempt: Attempt | None = None
+        self._asked: order.Attempt | None = None
+        self._inline = InlineMedia()
+        self._failed: Failed | None = None
+
+    @property
+    def target(self) -> RouteTarget | None:
+        """The target that answers, or was asked last."""
+        return self._asked.item if self._asked else None
+
+    @property
+    def credential(self) -> str:
+        """The name of the credential that was used last."""
+        return self._asked.key[2] if self._asked else ""
+
+    async def begin(self) -> list[Event]:
+        """Try the route's targets until one answers; give its first events. Raises GatewayError when none does."""
+        begun = time.monotonic()
+        left = self._targets.plan(self.route)
+        failures: list[tuple[Failure, Failed]] = []
+        tries = 0
+        while left:
+            asked = left.pop(0)
+            tries = tries + 1 if asked is self._asked else 1
+            events = await self._try(asked)
+            last = events[-1]
+            if not isinstance(last, Failed) or _answers(events):
+                self._targets.health.succeeded(asked.key, time.monotonic(), time.monotonic() - begun)
+                return self._metered(events)
+            failure = judge(last.code, last.status, last.retry_after_s, self.route.settings.fallback_on)
+            self._targets.health.failed(asked.key, time.monotonic(), failure)
+            failures.append((failure, last))
+            elapsed_s = time.monotonic() - begun
+            delay_s = retry_delay_s(failure, tries, elapsed_s, self.route.settings, random.random())  # noqa: S311
+            if delay_s is not None:
+                await asyncio.sleep(delay_s)
+                left.insert(0, asked)
+                continue
+            self.fallback_from = self.fallback_from or f"{asked.item.target.provider}:{asked.item.target.model}"
+            left = order.following(left, asked, failure)
+        self._failed = verdict(failures)
+        raise _error(self._failed)
+
+    async def read(self) -> list[Event]:
+        """Give the next events, none after the last."""
+        attempt = self._attempt
+        if attempt is None or attempt.over:
+            return []
+        return self._metered(await attempt.read())
+
+    async def close(self, end_reason: EndReason) -> None:
+        """Let the upstream go and settle; `end_reason` is how the client's side ended."""
+        failed = self._failed
+        if failed is not None and end_reason == "completed":
+            end_reason = "timeout" if failed.code == "upstream_timeout" else "failed"
+        if self._asked is not None and end_reason == "cancelled":
+            self._targets.health.left(self._asked.key)
+        if self._attempt is not None:
+            await self._attempt.aclose()
+        self.meter.settle(
+            end_reason,
+            target=self.target,
+            attempts=self.attempts,
+            repairs=self._attempt.notes.counts if self._attempt else {},
+            error_code=failed.code if failed else "",
+            status=(failed.status or 502) if failed else 200,
+        )
+
+    async def _try(self, asked: order.Attempt) -> list[Event]:
+        if self._attempt is not None:
+            await self._attempt.aclose()
+        self._asked = asked
+        self.attempts += 1
+        self._targets.health.began(asked.key, time.monotonic())
+        plain = asked.key[:2] in self._targets.plain_options
+        events = await self._ask(asked, plain=plain)
+        if not plain and self._attempt is not None and self._attempt.refused_stream_options:
+            await self._attempt.aclose()
+            events = await self._ask(asked, plain=True)
+            if not isinstance(events[-1], Failed):
+                self._targets.plain_options.add(asked.key[:2])
+        return events
+
+    async def _ask(self, asked: order.Attempt, *, plain: bool) -> list[Event]:
+        salt = self.caller.request_id[-12:]
+        timeouts = self.route.settings.timeouts
+        self._attempt = Attempt(self._upstreams, asked, self.request, timeouts, salt, plain_options=plain)
+        return await self._attempt.first()
+
+    def _metered(self, events: list[Event]) -> list[Event]:
+        if events and isinstance(events[-1], Failed):
+            self._failed = events[-1]
+        return self._inline.feed(self.meter.feed(events))
+
+
+def _answers(events: list[Event]) -> bool:
+    """Say whether an answer began before it failed: then it is this target's answer, and its failure."""
+    return any(isinstance(event, Said | Finished) for event in events)
+
+
+def _error(failed: Failed) -> GatewayError:
+    headers = (("retry-after", f"{failed.retry_after_s:g}"),) if failed.retry_after_s else ()
+    return GatewayError(
+        failed.code, failed.message, status=failed.status, type=failed.type, param=failed.param, headers=headers
+    )

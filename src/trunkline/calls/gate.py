@@ -1,0 +1,29 @@
+"""The port that lets calls in: who asks, may they, what is set aside, and how it is settled."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from trunkline.calls.meter import Settlement
+from trunkline.core.caller import Caller
+from trunkline.core.chat import ChatRequest
+from trunkline.core.route import Route
+
+
+class Admitted(Struct, frozen=True):
+    """A call that may go on. `settle` must be called once, at its end, whatever happens."""
+
+    settle: Callable[[Settlement], None]
+    headers: tuple[tuple[str, str], ...] = ()
+    """`x-ratelimit-*` for the answer."""
+
+
+class Gate(Protocol):
+    """Keys, rates and budgets."""
+
+    async def caller(self, authorization: str, request_id: str) -> Caller:
+        """Say who asks. Raises GatewayError `invalid_api_key`."""
+
+    async def admit(self, caller: Caller, request: ChatRequest, route: Route) -> Admitted:
+        """Let a call in. Raises GatewayError: `model_not_allowed`, `rate_limit_exceeded`, `budget_exceeded`."""

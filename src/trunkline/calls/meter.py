@@ -1,0 +1,141 @@
+"""A tap on the line: what a call used, when it began to answer, how it ended; settles it exactly once."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from trunkline.core.caller import Caller
+from trunkline.core.chat import ChatRequest
+from trunkline.core.events import (
+    Ended,
+    Event,
+    Failed,
+    MediaReady,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
+from trunkline.core.money import EndReason
+from trunkline.core.route import RouteTarget
+from trunkline.policy.tokens import TokenCount, count_request
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """Everything known of a call at its end."""
+
+    request: ChatRequest
+    caller: Caller
+    target: RouteTarget | None
+    usage: Usage
+    estimated: bool
+    end_reason: EndReason
+    error_code: str
+    status: int
+    attempts: int
+    started_ms: int
+    ended_ms: int
+    first_event_ms: int | None
+    chunks: int
+    media: int
+    repairs: dict[str, int]
+
+
+class Meter:
+    """Watches one call's events. `settle` hands over the settlement once, whatever is called afterwards."""
+
+    def __init__(self, request: ChatRequest, caller: Caller, settle: Callable[[Settlement], None]) -> None:
+        self._request = request
+        self._caller = caller
+        self._settle: Callable[[Settlement], None] | None = settle
+        self._tokens = TokenCount()
+        self._usage: Usage | None = None
+        self._failed: Failed | None = None
+        self._ended = False
+        self._media = 0
+        self.chunks = 0
+        self.started_ms = time.time_ns() // 1_000_000
+        self._begun = time.monotonic()
+        self.first_event_ms: int | None = None
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Watch the line's next events; where the upstream gave no usage, our own count goes in before the end."""
+        if self.first_event_ms is None:
+            self.first_event_ms = round((time.monotonic() - self._begun) * 1000)
+        add = self._tokens.add
+        for event in events:
+            if type(event) is TextDelta:
+                add(event.text)
+            else:
+                self._note(event)
+        self.chunks += len(events)
+        if self._ended and self._usage is None:
+            self._usage = self.estimate()
+            return [*events[:-1], UsageReported(self._usage), events[-1]]
+        return events
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, ReasoningDelta | RefusalDelta):
+            self._tokens.add(event.text)
+        elif isinstance(event, ToolCallDelta):
+            self._tokens.add(event.arguments)
+        elif isinstance(event, ToolCallStarted):
+            self._tokens.add(event.name)
+        elif isinstance(event, UsageReported):
+            self._usage = event.usage
+        elif isinstance(event, MediaReady):
+            self._media += 1
+        elif isinstance(event, Ended):
+            self._ended = True
+        elif isinstance(event, Failed):
+            self._failed = event
+
+    def estimate(self) -> Usage:
+        """Give our own count of what has been used so far."""
+        messages: Any = (
+            msgspec.json.decode(self._request.fields["messages"]) if "messages" in self._request.fields else None
+        )
+        prompt, completion = count_request(messages), self._tokens.tokens
+        return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
+
+    def settle(  # noqa: PLR0913 - what only the end knows
+        self,
+        end_reason: EndReason,
+        *,
+        target: RouteTarget | None,
+        attempts: int,
+        repairs: dict[str, int],
+        error_code: str = "",
+        status: int = 200,
+    ) -> None:
+        """End the call: completed, failed, or left by its client. Only the first time counts."""
+        settle, self._settle = self._settle, None
+        if settle is None:
+            return
+        estimated = self._usage is None and self.first_event_ms is not None
+        usage = self._usage or (self.estimate() if estimated else Usage())
+        settle(
+            Settlement(
+                request=self._request,
+                caller=self._caller,
+                target=target,
+                usage=usage,
+                estimated=estimated,
+                end_reason=end_reason,
+                error_code=error_code,
+                status=status,
+                attempts=attempts,
+                started_ms=self.started_ms,
+                ended_ms=time.time_ns() // 1_000_000,
+                first_event_ms=self.first_event_ms,
+                chunks=self.chunks,
+                media=self._media,
+                repairs=repairs,
+            )
+        )

@@ -1,0 +1,86 @@
+"""The client side of `trunkline chat`: our own stream, read by our own line."""
+
+import os
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+from rich.console import Console
+
+from trunkline.core.errors import GatewayError
+from trunkline.core.events import Event, Failed, Progress, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStarted
+from trunkline.core.notes import Notes
+from trunkline.core.ports import HttpError, HttpRequest, HttpResponse
+from trunkline.dialects import CHAT_DIALECTS
+from trunkline.pipeline import ChatLine
+from trunkline.upstream.client import Client
+from trunkline.wire.error_body import read_error_body
+
+ERROR_BYTES = 1024 * 1024
+
+
+class Trouble(Exception):  # noqa: N818 - what a person has, not a program
+    """Something that a person is told in one line."""
+
+
+class Conversation:
+    """Asks one gateway."""
+
+    def __init__(self, *, url: str, key: str, output: Path, raw: bool) -> None:
+        self._url = url.rstrip("/").removesuffix("/v1")
+        self._key = key
+        self._output = output
+        self._raw = raw
+        self._status = Console(stderr=True)
+
+    async def ask(self, model: str, prompt: str) -> None:
+        """Send a prompt and write the answer as it comes. Raises Trouble."""
+        if urlsplit(self._url).scheme not in ("http", "https"):
+            raise Trouble(f"--url must begin with http:// or https://, not {self._url!r}")
+        body = {"model": model, "stream": True, "messages": [{"role": "user", "content": prompt}]}
+        headers = [("content-type", "application/json")]
+        if self._key:
+            headers.append(("authorization", f"Bearer {self._key}"))
+        client = Client(os.environ)
+        request = HttpRequest("POST", f"{self._url}/v1/chat/completions", tuple(headers), msgspec.json.encode(body))
+        try:
+            with self._status.status(f"{model} …"):
+                response = await client.open(request)
+                if response.status >= 400:
+                    error = read_error_body(response.status, await response.body(ERROR_BYTES))
+                    raise Trouble(f"{error.message} (HTTP {response.status})")
+            await self._read(response)
+        except HttpError as error:
+            raise Trouble(f"{self._url} cannot be reached: {error}. Is `trunkline serve` running?") from None
+        except GatewayError as error:
+            raise Trouble(error.message) from None
+        finally:
+            await client.aclose()
+
+    async def _read(self, response: HttpResponse) -> None:
+        line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes())
+        while not line.over:
+            data = await response.read()
+            if self._raw:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+            for event in line.feed(data) if data else line.close():
+                self._show(event)
+        if not self._raw:
+            sys.stdout.write("\n")
+
+    def _show(self, event: Event) -> None:
+        if isinstance(event, Failed):
+            raise Trouble(f"the answer broke off: {event.message}")
+        if self._raw:
+            return
+        if isinstance(event, TextDelta):
+            sys.stdout.write(event.text)
+            sys.stdout.flush()
+        elif isinstance(event, ReasoningDelta | Progress):
+            self._status.print(event.text, style="dim", end="", markup=False, highlight=False)
+        elif isinstance(event, ToolCallStarted):
+            sys.stdout.write(f"\n{event.name}")
+        elif isinstance(event, ToolCallDelta):
+            sys.stdout.write(event.arguments)

@@ -1,0 +1,28 @@
+"""`trunkline serve`: the gateway."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The configuration; also TRUNKLINE_CONFIG, else ./trunkline.toml."),
+    ] = None,
+    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where to listen [127.0.0.1:4000].")] = None,
+    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where state is kept [./data].")] = None,
+) -> None:
+    """Serve the OpenAI API, with all providers whose keys are in the environment or the configuration."""
+    from trunkline.app import Application
+    from trunkline.cli.loading import load_or_exit
+    from trunkline.cli.server import run
+
+    overrides = {"server.listen": listen, "server.data_dir": str(data_dir) if data_dir else None}
+    loaded = load_or_exit(config, {name: value for name, value in overrides.items() if value})
+    for warning in loaded.warnings:
+        sys.stderr.write(f"warning: {warning}\n")
+    raise typer.Exit(run(Application(loaded, os.environ)))

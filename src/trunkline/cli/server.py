@@ -1,0 +1,82 @@
+"""Running an application in this process: sockets, the event loop, signals."""
+
+import logging
+import socket
+import sys
+
+import uvicorn
+
+from trunkline.app import Application
+
+BACKLOG = 4096
+
+
+def bind(listen: str) -> socket.socket:
+    """Open the listening socket. Raises OSError."""
+    host, _, port = listen.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        opened.bind((host, int(port)))
+        opened.listen(BACKLOG)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+class Server(uvicorn.Server):
+    """Says where it listens once it does; tells the application when it is going down."""
+
+    def __init__(self, config: uvicorn.Config, application: Application, address: str) -> None:
+        super().__init__(config)
+        self._application = application
+        self._address = address
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        if not self.should_exit:
+            sys.stderr.write(f"trunkline: serving on {self._address}\n")
+            sys.stderr.flush()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Fail readiness first, then let running answers end."""
+        self._application.live.going_down = True
+        await super().shutdown(sockets)
+
+
+def run(application: Application) -> int:
+    """Serve until a signal; gives the exit status."""
+    server = application.config.server
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    try:
+        opened = bind(server.listen)
+    except (OSError, ValueError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        sys.stderr.write(f"trunkline: cannot listen on {server.listen}: {reason}\n")
+        return 1
+    host, port = opened.getsockname()[:2]
+    shown = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    config = uvicorn.Config(
+        application.asgi,
+        http=application.protocol,
+        loop="uvloop",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=max(1, round(server.grace_s)),
+        backlog=BACKLOG,
+    )
+    running = Server(config, application, shown)
+    running.run(sockets=[opened])
+    return 0 if running.started else 1

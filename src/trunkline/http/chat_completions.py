@@ -1,0 +1,122 @@
+"""`POST /v1/chat/completions`, streamed and not (contract section 5)."""
+
+import asyncio
+import secrets
+import time
+
+from trunkline.calls.chat import ChatCall, Targets
+from trunkline.calls.gate import Gate
+from trunkline.calls.upstreams import Upstreams
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.core.money import EndReason
+from trunkline.http.cors import cors_headers
+from trunkline.http.error_response import JSON, respond_error
+from trunkline.http.event_stream import SHUTDOWN, EventStream, Times
+from trunkline.http.exchange import Exchange
+from trunkline.http.live import Live
+from trunkline.ingress.completion import Collector
+from trunkline.ingress.openai_chat import ChunkEncoder, parse
+
+_ID_CHARS = 128
+
+
+class ChatCompletions:
+    """The endpoint's handler, behind the front door."""
+
+    def __init__(self, live: Live, upstreams: Upstreams, targets: Targets, gate: Gate) -> None:
+        self._live = live
+        self._upstreams = upstreams
+        self._targets = targets
+        self._gate = gate
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer one request."""
+        request_id = read_request_id(exchange)
+        headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
+        try:
+            caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
+            request = parse(exchange.body)
+            exchange.body = b""
+            route = self._live.table.route(request.model)
+            admitted = await self._gate.admit(caller, request, route)
+        except GatewayError as error:
+            respond_error(exchange, error, headers)
+            return
+        call = ChatCall(self._upstreams, self._targets, route, request, caller, admitted.settle)
+        headers += admitted.headers
+        end: EndReason = "failed"
+        try:
+            end = await (self._stream if request.stream else self._collect)(exchange, call, request, headers)
+        finally:
+            await call.close(end)
+
+    async def _stream(
+        self, exchange: Exchange, call: ChatCall, request: ChatRequest, headers: list[tuple[str, str]]
+    ) -> EndReason:
+        settings = self._live.settings
+        encoder = ChunkEncoder(request, id=make_id(), created=now_s())
+        times = Times(
+            grace_s=settings.grace_s,
+            keepalive_s=settings.keepalive_s,
+            client_stall_s=call.route.settings.timeouts.client_stall_s,
+        )
+        return await EventStream(exchange, call, encoder, times).run(headers)
+
+    async def _collect(
+        self, exchange: Exchange, call: ChatCall, request: ChatRequest, headers: list[tuple[str, str]]
+    ) -> EndReason:
+        collector = Collector(request, id=make_id(), created=now_s())
+        try:
+            events = await call.begin()
+            while events:
+                collector.feed(events)
+                events = await call.read()
+        except GatewayError as error:
+            respond_error(exchange, error, [*headers, *told(call)])
+            return "failed"
+        except asyncio.CancelledError:
+            if not exchange.interrupted:
+                return "cancelled"
+            respond_error(exchange, GatewayError("shutting_down", SHUTDOWN.message), headers)
+            return "shutdown"
+        failed = collector.failed
+        if failed is not None:
+            broken = GatewayError(
+                failed.code, failed.message, status=failed.status, type=failed.type, param=failed.param
+            )
+            respond_error(exchange, broken, [*headers, *told(call)])
+        else:
+            exchange.respond(200, [JSON, *headers, *told(call)], collector.body())
+        return "completed"
+
+
+def told(call: ChatCall) -> list[tuple[str, str]]:
+    """Say in headers what was done: provider, real model, attempts."""
+    headers: list[tuple[str, str]] = []
+    if call.target is not None:
+        own = call.target.target
+        headers += [("x-trunkline-provider", own.provider), ("x-trunkline-model", own.model)]
+    if call.attempts:
+        headers.append(("x-trunkline-attempts", str(call.attempts)))
+    if call.fallback_from:
+        headers.append(("x-trunkline-fallback-from", call.fallback_from))
+    return headers
+
+
+def read_request_id(exchange: Exchange) -> str:
+    """Take over the client's `x-request-id`, or make one."""
+    sent = exchange.header(b"x-request-id")
+    if sent and len(sent) <= _ID_CHARS and sent.isascii() and sent.isprintable():
+        return sent
+    return f"req_{secrets.token_hex(12)}"
+
+
+def make_id() -> str:
+    """Make an id for an answer whose upstream gave none."""
+    return f"chatcmpl-{secrets.token_hex(12)}"
+
+
+def now_s() -> int:
+    """Give the time in Unix seconds."""
+    return time.time_ns() // 1_000_000_000

@@ -1,0 +1,142 @@
+"""The streaming response: when its status goes out, keep-alives, back-pressure, the last event."""
+
+import asyncio
+from collections.abc import Iterator
+
+from trunkline.calls.chat import ChatCall
+from trunkline.core.errors import GatewayError
+from trunkline.core.events import Ended, Failed
+from trunkline.core.money import EndReason
+from trunkline.http.error_response import respond_error
+from trunkline.http.exchange import Exchange, Headers
+from trunkline.ingress.openai_chat import KEEPALIVE, ChunkEncoder
+
+STREAM_HEADERS = (
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-cache"),
+    ("x-accel-buffering", "no"),
+)
+SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "server_error", 503)
+
+
+class EventStream:
+    """Writes one call's events to its client. Nothing here waits for two things at once but by timer callbacks."""
+
+    def __init__(self, exchange: Exchange, call: ChatCall, encoder: ChunkEncoder, times: "Times") -> None:
+        self._exchange = exchange
+        self._call = call
+        self._encoder = encoder
+        self._times = times
+        self._loop = asyncio.get_running_loop()
+        self._last_write = self._loop.time()
+        self._timer = self._loop.call_later(min(times.grace_s, times.keepalive_s), self._tick)
+        self._begun_at = self._last_write
+        self._headers: Headers = ()
+        self._closed = False
+
+    async def run(self, headers: Headers) -> EndReason:
+        """Stream to the end. Gives how it ended for the client; `failed` also when the last event was an error."""
+        self._headers = headers
+        try:
+            return await self._stream()
+        except asyncio.CancelledError:
+            if not self._exchange.interrupted:
+                return "cancelled"
+            self._fail(SHUTDOWN)
+            return "shutdown"
+        finally:
+            self._closed = True
+            self._timer.cancel()
+
+    async def _stream(self) -> EndReason:
+        try:
+            events = await self._call.begin()
+        except GatewayError as error:
+            if self._exchange.responded:
+                self._fail(_as_event(error))
+            else:
+                respond_error(self._exchange, error, self._headers)
+            return "failed"
+        self._start()
+        while events:
+            for data in self._encoder.encode(events):
+                self._write(data)
+                waiting = self._exchange.writable()
+                if waiting is not None and not await self._drained(waiting):
+                    return "cancelled"
+            last = events[-1]
+            if isinstance(last, Ended | Failed):
+                break
+            events = await self._call.read()
+        self._exchange.finish()
+        return "completed"
+
+    def _start(self) -> None:
+        if not self._exchange.responded:
+            target = self._call.target
+            own = target.target if target else None
+            told = (("x-trunkline-provider", own.provider), ("x-trunkline-model", own.model)) if own else ()
+            self._exchange.start((*STREAM_HEADERS, *self._headers, *told, *self._tried()))
+
+    def _tried(self) -> Iterator[tuple[str, str]]:
+        if self._call.attempts:
+            yield "x-trunkline-attempts", str(self._call.attempts)
+        if self._call.fallback_from:
+            yield "x-trunkline-fallback-from", self._call.fallback_from
+
+    def _write(self, data: bytes) -> None:
+        self._exchange.write(data)
+        self._last_write = self._loop.time()
+
+    async def _drained(self, waiting: asyncio.Future[None]) -> bool:
+        """Wait until the client reads on; a client that reads nothing for too long is let go."""
+        try:
+            async with asyncio.timeout(self._times.client_stall_s):
+                await waiting
+        except TimeoutError:
+            self._exchange.cut()
+            return False
+        return not self._exchange.gone
+
+    def _tick(self) -> None:
+        """Begin the answer when its grace period is over; keep a silent stream alive."""
+        if self._closed or self._exchange.gone:
+            return
+        now = self._loop.time()
+        if not self._exchange.responded and now - self._begun_at >= self._times.grace_s:
+            self._start()
+            self._write(KEEPALIVE)
+        elif self._exchange.streaming and now - self._last_write >= self._times.keepalive_s:
+            if self._exchange.writable() is None:
+                self._exchange.write(KEEPALIVE)
+            self._last_write = now
+        due = self._last_write + self._times.keepalive_s
+        if not self._exchange.responded:
+            due = min(due, self._begun_at + self._times.grace_s)
+        self._timer = self._loop.call_later(max(0.01, due - now), self._tick)
+
+    def _fail(self, failed: Failed) -> None:
+        """End the stream with an error: as its last event, or as a status if nothing was sent."""
+        exchange = self._exchange
+        if exchange.gone:
+            return
+        if not exchange.responded:
+            error = GatewayError(failed.code, failed.message, status=failed.status, type=failed.type)
+            respond_error(exchange, error, self._headers)
+            return
+        for data in self._encoder.encode([failed]):
+            exchange.write(data)
+        exchange.finish()
+
+
+class Times:
+    """The time limits towards a client, in seconds."""
+
+    def __init__(self, *, grace_s: float, keepalive_s: float, client_stall_s: float) -> None:
+        self.grace_s = grace_s
+        self.keepalive_s = keepalive_s
+        self.client_stall_s = client_stall_s
+
+
+def _as_event(error: GatewayError) -> Failed:
+    return Failed(error.code, error.message, error.type, error.status, error.param)

@@ -1,0 +1,104 @@
+"""One HTTP exchange of a hot route, answered in the server's protocol callbacks, without ASGI in between."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Protocol
+
+Headers = Iterable[tuple[str, str]]
+
+_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+
+
+class Wire(Protocol):
+    """What an exchange needs of its connection."""
+
+    keep_alive: bool
+    http_1_0: bool
+
+    def send(self, data: bytes) -> None:
+        """Write bytes to the client."""
+
+    def writable(self) -> asyncio.Future[None] | None:
+        """Give what to wait for before more is written; None: the client takes it at once."""
+
+    def done(self, exchange: "Exchange") -> None:
+        """Say that the answer is written to its end."""
+
+    def cut(self) -> None:
+        """Break the connection off."""
+
+
+class Exchange:
+    """A request whose body is whole, and the answer to it. The handler's task is cancelled when the client leaves."""
+
+    __slots__ = ("_chunked", "_wire", "body", "gone", "headers", "interrupted", "last_write", "method", "path", "peer",
+                 "query", "responded", "streaming", "task")  # fmt: skip
+
+    def __init__(self, wire: Wire, method: str, path: str, query: bytes, headers: Mapping[bytes, bytes]) -> None:
+        self._wire = wire
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.body = b""
+        self.peer = ""
+        self.gone = False
+        """The client has left."""
+        self.interrupted = False
+        """The server is going down: end the answer now."""
+        self.responded = False
+        self.streaming = False
+        self.last_write = 0.0
+        self.task: asyncio.Task[None] | None = None
+        self._chunked = False
+
+    def header(self, name: bytes) -> str:
+        """Give a request header (name in lower case), `""` if it is absent."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+    def respond(self, status: int, headers: Headers, body: bytes) -> None:
+        """Write a whole answer."""
+        self.responded = True
+        head = self._head(status, (*headers, ("content-length", str(len(body)))))
+        self._wire.send(head + body if self.method != "HEAD" else head)
+        self._wire.done(self)
+
+    def start(self, headers: Headers) -> None:
+        """Begin a streamed answer, status 200."""
+        self.responded = self.streaming = True
+        self._chunked = not self._wire.http_1_0
+        if self._chunked:
+            headers = (*headers, ("transfer-encoding", "chunked"))
+        else:
+            self._wire.keep_alive = False
+        self._wire.send(self._head(200, headers))
+
+    def write(self, data: bytes) -> None:
+        """Write a piece of a streamed answer, as one write."""
+        if data and not self.gone:
+            self._wire.send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def writable(self) -> asyncio.Future[None] | None:
+        """Give what to wait for before more is written; None: the client takes it at once."""
+        return self._wire.writable()
+
+    def finish(self) -> None:
+        """End a streamed answer."""
+        if not self.gone:
+            if self._chunked:
+                self._wire.send(b"0\r\n\r\n")
+            self._wire.done(self)
+
+    def cut(self) -> None:
+        """Break the connection off: the client does not read, or the answer cannot be ended in order."""
+        self._wire.cut()
+
+    def _head(self, status: int, headers: Headers) -> bytes:
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        close = "" if self._wire.keep_alive else "connection: close\r\n"
+        return _LINES[status] + f"{lines}{close}\r\n".encode("latin-1", "replace")
+
+
+Handler = Callable[[Exchange], Coroutine[Any, Any, None]]
+"""Answers an exchange; whatever it raises is a bug and answered with a 500."""

@@ -1,0 +1,206 @@
+"""The server's protocol: hot routes are answered in its callbacks, everything else is an ASGI application."""
+
+import asyncio
+import logging
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from trunkline.core.errors import GatewayError
+from trunkline.http.error_response import respond_error
+from trunkline.http.exchange import Exchange, Handler
+
+_log = logging.getLogger(__name__)
+WRITE_BUFFER_BYTES = 256 * 1024
+"""What may wait for a slow client before its upstream is no longer read."""
+
+
+class FrontDoor(HttpToolsProtocol):
+    """One client connection. `routes`, `body_max_bytes` and `grace_s` are set on a subclass by the composition root."""
+
+    routes: ClassVar[dict[tuple[bytes, bytes], Handler]] = {}
+    body_max_bytes: ClassVar[int] = 64 * 1024 * 1024
+    grace_s: ClassVar[float] = 10.0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._exchange: Exchange | None = None
+        self._handler: Handler | None = None
+        self._hot = False
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._writable: asyncio.Future[None] | None = None
+        self.keep_alive = True
+        self.http_1_0 = False
+
+    # What the transport says.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a new connection."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel what runs for a client that has left."""
+        exchange = self._exchange
+        if exchange is not None:
+            self._exchange = None
+            exchange.gone = True
+            if exchange.task is not None:
+                exchange.task.cancel()
+        self._wake()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Note that the client reads too slowly."""
+        if self._writable is None:
+            self._writable = self.loop.create_future()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that the client reads on."""
+        self._wake()
+        super().resume_writing()
+
+    def shutdown(self) -> None:
+        """Close, or let the running answer end within the grace period."""
+        exchange = self._exchange
+        if exchange is None:
+            super().shutdown()
+            return
+        self.keep_alive = False
+        # well inside the server's own limit, so that the last event still goes out
+        self.loop.call_later(max(0.0, self.grace_s - 1.0), self._interrupt, exchange)
+
+    def _interrupt(self, exchange: Exchange) -> None:
+        if exchange is self._exchange and exchange.task is not None:
+            exchange.interrupted = True
+            exchange.task.cancel()
+
+    # What the parser says.
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+
+    def on_headers_complete(self) -> None:
+        """Choose who answers."""
+        path, _, query = self.url.partition(b"?")
+        handler = self.routes.get((self.parser.get_method(), path))
+        if self._exchange is not None:  # pipelined behind a hot request: the client asks again on a new connection
+            self.keep_alive = False
+            self._hot = True
+            return
+        if handler is None or (self.cycle is not None and not self.cycle.response_complete):
+            self._hot = False
+            self._to_asgi()
+            return
+        self._hot = True
+        self.http_1_0 = self.parser.get_http_version() == "1.0"
+        self.keep_alive = not self.http_1_0 and self.parser.should_keep_alive()
+        self._handler = handler
+        self._pieces, self._size = [], 0
+        self._exchange = Exchange(self, "POST", path.decode("ascii", "replace"), query, dict(self.headers))
+        if self.client is not None:
+            self._exchange.peer = self.client[0]
+        if self._exchange.headers.get(b"content-length", b"0").isdigit():
+            declared = int(self._exchange.headers.get(b"content-length", b"0"))
+            if declared > self.body_max_bytes:
+                self._refuse(self._exchange)
+                return
+        if self.expect_100_continue:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        if not self._hot:
+            super().on_body(body)
+            return
+        if self._handler is None or self._exchange is None:
+            return
+        self._size += len(body)
+        if self._size > self.body_max_bytes:
+            self._refuse(self._exchange)
+            return
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        """Start the handler."""
+        if not self._hot:
+            super().on_message_complete()
+            return
+        exchange, handler = self._exchange, self._handler
+        if exchange is None or handler is None:
+            return
+        self._handler = None
+        exchange.body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces = []
+        task = self.loop.create_task(self._run(exchange, handler))
+        exchange.task = task
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _to_asgi(self) -> None:
+        """Hand the request over: the parent makes its scope from the URL and the headers."""
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(headers)
+        super().on_headers_complete()
+
+    def _refuse(self, exchange: Exchange) -> None:
+        """Say that the body is too large, and read no more of it."""
+        self._handler = None
+        self._pieces = []
+        self.keep_alive = False
+        limit = self.body_max_bytes
+        respond_error(exchange, GatewayError("request_too_large", f"The body is larger than {limit} bytes."))
+
+    async def _run(self, exchange: Exchange, handler: Handler) -> None:
+        try:
+            await handler(exchange)
+        except asyncio.CancelledError:
+            if not exchange.gone and not exchange.interrupted:
+                raise
+        except Exception:  # whatever it is, the client gets an answer and the log gets the trace
+            _log.exception("a handler failed")
+            if exchange.responded:
+                self.cut()
+            else:
+                respond_error(
+                    exchange, GatewayError("internal_error", "The gateway made a mistake; its log says which.")
+                )
+
+    # What an exchange asks of its connection.
+
+    def send(self, data: bytes) -> None:
+        """Write bytes to the client."""
+        self.transport.write(data)
+
+    def writable(self) -> asyncio.Future[None] | None:
+        """Give what to wait for before more is written; None: the client takes it at once."""
+        return self._writable
+
+    def done(self, exchange: Exchange) -> None:
+        """Say that the answer is written to its end."""
+        if self._exchange is not exchange:
+            return
+        self._exchange = None
+        self.server_state.total_requests += 1
+        if not self.keep_alive:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def cut(self) -> None:
+        """Break the connection off."""
+        self.transport.abort()
+
+    def _wake(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)

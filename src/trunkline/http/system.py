@@ -1,0 +1,78 @@
+"""Models, health, metrics, and what is not served: the plain ASGI side."""
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from trunkline.core.errors import GatewayError
+from trunkline.core.route import ListedModel
+from trunkline.http.live import Live
+
+SERVED = (
+    "POST /v1/chat/completions",
+    "POST /v1/embeddings",
+    "GET /v1/models",
+    "GET /v1/models/{id}",
+)
+
+
+def system_routes(live: Live, metrics: Callable[[], bytes], *, started_s: int) -> list[Route]:
+    """Give the routes. `metrics` writes the metrics page; `started_s` (Unix) stands in for models' creation."""
+
+    def listed(model: ListedModel) -> dict[str, object]:
+        return {"id": model.id, "object": "model", "created": started_s, "owned_by": model.owner,
+                "trunkline": model_facts(model)}  # fmt: skip
+
+    async def models(_request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [listed(model) for model in live.table.models()]})
+
+    async def model(request: Request) -> Response:
+        name = request.path_params["name"]
+        found = next((item for item in live.table.models() if item.id == name), None)
+        if found is None:
+            route = live.table.route(name)
+            found = ListedModel(name, route.kind, route.targets[0].target.provider, route.targets[0].facts)
+        return JSONResponse(listed(found))
+
+    async def alive(_request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def ready(_request: Request) -> Response:
+        if live.going_down:
+            return JSONResponse({"status": "shutting_down"}, status_code=503)
+        return JSONResponse({"status": "ok"})
+
+    async def metrics_page(_request: Request) -> Response:
+        return Response(metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return [
+        Route("/v1/models", models),
+        Route("/v1/models/{name:path}", model),
+        Route("/health", ready),
+        Route("/health/live", alive),
+        Route("/health/ready", ready),
+        Route("/metrics", metrics_page),
+    ]
+
+
+def model_facts(model: ListedModel) -> dict[str, object]:
+    """Give what pages show of a model (docs/admin-api.md)."""
+    facts = model.facts
+    return {
+        "kind": model.kind,
+        "ratios": list(facts.ratios),
+        "tiers": list(facts.tiers),
+        "sizes": list(facts.sizes),
+        "formats": list(facts.formats),
+        "qualities": list(facts.qualities),
+        "seconds": list(facts.seconds),
+        "fps": list(facts.fps),
+    }
+
+
+async def unknown_endpoint(request: Request) -> Response:
+    """Answer every other path under `/v1`."""
+    told = f"{request.method} {request.url.path} is not served here. Served: {'; '.join(SERVED)}."
+    raise GatewayError("unknown_endpoint", told)
