@@ -51,6 +51,7 @@ KINDS: dict[str, ErrorKind] = {
     "upstream_no_image": ErrorKind(502, "upstream_error"),
     "media_unavailable": ErrorKind(502, "upstream_error"),
     "media_refused": ErrorKind(502, "upstream_error"),
+    "media_damaged": ErrorKind(502, "upstream_error"),
     "upstream_unavailable": ErrorKind(503, "upstream_error"),
     "shutting_down": ErrorKind(503, "server_error"),
     "server_shutdown": ErrorKind(503, "server_error"),

@@ -103,6 +103,8 @@ class MediaInput(Struct, frozen=True):
     data: bytes = b""
     mime_type: str = ""
     role: Literal["image", "mask", "first_frame", "last_frame"] = "image"
+    sha256: str = ""
+    """While a job waits: the bytes are in the media store under this hash; dialects get them as `data`."""
 
 
 class MediaRequest(Struct, frozen=True):

@@ -3,12 +3,14 @@
 Those of stored state (keys, money, jobs, streams, media index, leases) are in `core.state`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from trunkline.core.chat import Target, UpstreamRequest
+from trunkline.core.jobs import Idempotency, StoredStream
 from trunkline.core.media import MediaFacts, MediaFile
 
 HttpFailure = Literal["connect", "tls", "timeout", "reset", "incomplete", "protocol", "too_large", "address_refused"]
@@ -61,8 +63,8 @@ class HttpResponse(Protocol):
 class MediaStore(Protocol):
     """The bytes of pictures and films, under the hash of their bytes; what they mean is in the media index.
 
-    Raises GatewayError everywhere: `media_refused` (too large, not a picture or film, a bomb), `storage_unavailable`
-    (disk full, S3 away): then nothing is half kept.
+    Raises GatewayError everywhere: `media_refused` (too large, not a picture or film, a bomb), `media_damaged` (cannot
+    be decoded, cut short), `storage_unavailable` (disk full, S3 away); then nothing is half kept.
     """
 
     def receive(self, pieces: AsyncIterator[bytes], max_bytes: int) -> AbstractAsyncContextManager[MediaFile]:
@@ -85,6 +87,54 @@ class MediaStore(Protocol):
 
     async def delete(self, sha256: str) -> None:
         """Let the bytes go; unknown ones are no error."""
+
+
+class Upstream(Protocol):
+    """Providers, as the job engine and the media intake see them: requests with a credential, and downloads."""
+
+    async def open(
+        self, request: UpstreamRequest, target: Target, credential_id: str, *, fresh: bool = False
+    ) -> HttpResponse:
+        """Send a request with this credential of the target's provider, and wait for the answer's head.
+
+        `fresh`: never send it twice, whatever the connection does (for a submit).
+        Raises HttpError; GatewayError `upstream_auth` when the provider has no such credential any longer.
+        """
+
+    def download(
+        self, url: str, *, target: Target | None = None, credential_id: str = "", max_bytes: int
+    ) -> AsyncIterator[bytes]:
+        """Give a file piece by piece, redirects followed, every address checked, time bounded.
+
+        `url` may be a path of the target (`/videos/7/content`). With a `credential_id` it is sent along, only to the
+        provider's own host. Raises GatewayError: `media_refused` (address not allowed, larger than `max_bytes`, not
+        http(s)), which will be so again, or `media_unavailable` (status, broken, too slow), which may pass.
+        """
+
+
+class EventLog(Protocol):
+    """Stored streams, and a way to follow them; raises what the `core.state.StreamStore` behind it raises."""
+
+    async def open(self, stream: StoredStream, idempotency: Idempotency | None = None) -> tuple[StoredStream, bool]:
+        """Begin a stream, or give the one that the idempotency key stands for; True: it is new."""
+
+    async def get(self, stream_id: str) -> StoredStream | None:
+        """Give one stream, whoever asks: the caller compares `key_id`."""
+
+    async def claim(self, stream_id: str, holder: str) -> StoredStream | None:
+        """Take over an open stream as its writer. None: unknown or ended."""
+
+    async def append(self, stream_id: str, generation: int, events: Sequence[bytes]) -> int:
+        """Add events, within the bounds of the configuration; gives the last number."""
+
+    async def end(self, stream_id: str, generation: int, state: Literal["ended", "failed"]) -> None:
+        """Say that no event follows."""
+
+    def follow(self, stream_id: str, after: int) -> AsyncIterator[tuple[int, bytes]]:
+        """Give the events after this number as they come, whoever writes them; ends when the stream has ended.
+
+        Raises GatewayError: `stream_not_found`; `stream_expired` when events after that number are gone.
+        """
 
 
 class HttpClient(Protocol):

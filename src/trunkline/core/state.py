@@ -176,6 +176,9 @@ class JobStore(Protocol):
     async def claim(self, holder: str, *, limit: int = 100) -> list[Job]:
         """Take over unfinished jobs whose owner's lease is over, with their generation raised; oldest first."""
 
+    async def to_cancel(self, holder: str) -> list[str]:
+        """Give the ids of this holder's unfinished jobs that are asked to be cancelled."""
+
     async def give_up(self, holder: str) -> int:
         """Let go of all unfinished jobs of this holder, so that others may claim them at once."""
 
@@ -240,7 +243,7 @@ class MediaIndex(Protocol):
     """Which media and uploads there are; the bytes are elsewhere, under `storage_key`."""
 
     async def add(self, record: MediaRecord) -> MediaRecord:
-        """Store a record."""
+        """Store a record, or give the one that has this id already."""
 
     async def get(self, media_id: str) -> MediaRecord | None:
         """Give one record."""

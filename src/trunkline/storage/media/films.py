@@ -24,12 +24,12 @@ def film_facts(path: Path, mime_type: str) -> MediaFacts:
         video = container.streams.video[0]
         check_pixels(video.width, video.height)
         if next(container.decode(video), None) is None:
-            raise GatewayError("media_refused", "The film has no frame.")
+            raise GatewayError("media_damaged", "The film has no frame.")
         told_s = float(video.duration * video.time_base) if video.duration and video.time_base else 0.0
         told_s = told_s or (container.duration or 0) / 1_000_000
         found_s = max((_end_s(packet) for packet in container.demux(video)), default=0.0)
         if found_s < told_s * 0.95 - 0.5:
-            raise GatewayError("media_refused", f"The film is cut short: {found_s:.1f} s of {told_s:.1f} s are there.")
+            raise GatewayError("media_damaged", f"The film is cut short: {found_s:.1f} s of {told_s:.1f} s are there.")
         return MediaFacts(
             mime_type=mime_type,
             width=video.width,
@@ -52,7 +52,7 @@ def film_cover(path: Path, mime_type: str, target: Path) -> None:
             if brightness > DARK:
                 break
         if best is None:
-            raise GatewayError("media_refused", "The film has no frame.")
+            raise GatewayError("media_damaged", "The film has no frame.")
         picture = _image(best)
     save(picture, target, "image/jpeg")
 

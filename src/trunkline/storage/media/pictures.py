@@ -82,10 +82,10 @@ def check_pixels(width: int, height: int) -> None:
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Turn whatever a decoder raises at a damaged file into `media_refused`."""
+    """Turn whatever a decoder raises at a damaged file into `media_damaged`."""
     try:
         yield
     except GatewayError:
         raise
     except Exception as error:  # decoders of hostile bytes raise anything
-        raise GatewayError("media_refused", f"The {what} cannot be decoded: {str(error)[:120]}") from error
+        raise GatewayError("media_damaged", f"The {what} cannot be decoded: {str(error)[:120]}") from error

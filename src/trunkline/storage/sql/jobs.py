@@ -111,6 +111,11 @@ class SqlJobs:
             rows = await connection.execute(statement.returning(*JOBS.columns))
             return sorted(map(JOBS.read, rows), key=lambda job: (job.created_ms, job.id))
 
+    async def to_cancel(self, holder: str) -> list[str]:
+        query = select(jobs.c.id).where(jobs.c.owner == holder, jobs.c.state.in_(UNFINISHED), jobs.c.cancel_requested)
+        async with self._database.read() as connection:
+            return list((await connection.execute(query)).scalars())
+
     async def give_up(self, holder: str) -> int:
         statement = update(jobs).where(jobs.c.owner == holder, jobs.c.state.in_(UNFINISHED)).values(owner="")
         async with self._database.write() as connection:

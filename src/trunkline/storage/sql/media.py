@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Select, Table, delete, func, select, union
 
 from trunkline.core.media import FileRecord, MediaRecord
-from trunkline.storage.sql.database import Database, now_ms
+from trunkline.storage.sql.database import Database, now_ms, upsert
 from trunkline.storage.sql.records import Records, paged
 from trunkline.storage.sql.tables import files, media
 
@@ -23,7 +23,10 @@ class SqlMediaIndex:
     async def add(self, record: MediaRecord) -> MediaRecord:
         values = MEDIA.values(record) | {"created_ms": now_ms()}
         async with self._database.write() as connection:
-            return MEDIA.read((await connection.execute(media.insert().values(values).returning(*MEDIA.columns))).one())
+            statement = upsert(connection, media).values(values).on_conflict_do_nothing().returning(*MEDIA.columns)
+            row = (await connection.execute(statement)).one_or_none()
+            known = select(*MEDIA.columns).where(media.c.id == record.id)
+            return MEDIA.read(row if row is not None else (await connection.execute(known)).one())
 
     async def get(self, media_id: str) -> MediaRecord | None:
         async with self._database.read() as connection:

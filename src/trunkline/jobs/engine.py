@@ -1,0 +1,257 @@
+"""The durable engine: starts jobs, keeps them going through the crash of any process, tells how far they are."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from trunkline.core.errors import KINDS, GatewayError, UpstreamError
+from trunkline.core.events import Progress
+from trunkline.core.jobs import FINISHED, Idempotency, Job, StoredStream
+from trunkline.core.media import MediaRecord
+from trunkline.core.state import Leases, MediaIndex, StaleOwnerError, StorageError, StreamStore
+from trunkline.jobs.binding import decode
+from trunkline.jobs.record import Record, lasting
+from trunkline.jobs.run import Run
+from trunkline.jobs.tools import Step, Tools, Workflows
+
+LEASE_S = 3.0
+TICK_S = 1.0
+PRUNE_S = 600.0
+AGAIN_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Finish(Struct, frozen=True):
+    """A job's end. `media` in the job's order; `covers` by the id of their film."""
+
+    job: Job
+    media: tuple[MediaRecord, ...] = ()
+    covers: dict[str, MediaRecord] = {}
+    error: UpstreamError | None = None
+
+
+class Stores(Struct, frozen=True):
+    """Stored state that the engine uses beside the tools of its jobs."""
+
+    leases: Leases
+    streams: StreamStore
+    media: MediaIndex
+
+
+class JobEngine:
+    """Jobs of this process and, when they die, of its peers. `replica` is its name among them, kept over restarts."""
+
+    def __init__(self, replica: str, tools: Tools, stores: Stores, durable: Callable[[str, Step], Workflows]) -> None:
+        self._replica = replica
+        self._tools = tools
+        self._stores = stores
+        self._make_durable = durable
+        self._durable: Workflows | None = None
+        self.up = asyncio.Event()
+        """Set when jobs begin here at once."""
+        self._holder = ""
+        self._runs: dict[str, Run] = {}
+        self._steps: dict[tuple[str, str], asyncio.Future[bool | None]] = {}
+        self._due: set[str] = set()
+
+    # What calls use.
+
+    async def start(self, job: Job, idempotency: Idempotency | None = None) -> tuple[Job, bool]:
+        """Store the job with its stream and begin it; or give the one that the idempotency key stands for (False).
+
+        Before the engine is up, and in processes that run none, the job waits for whoever claims it.
+        """
+        job, new = await self._tools.jobs.add(replace(job, owner=self._holder), idempotency)
+        if new and job.stream_id:
+            await self._tools.log.open(
+                StoredStream(
+                    id=job.stream_id,
+                    key_id=job.key_id,
+                    job_id=job.id,
+                    route=job.route,
+                    model=job.model,
+                    owner=job.owner,
+                )
+            )
+        if new and job.owner:
+            self._due.add(job.id)
+            await self._begin_due()
+        return job, new
+
+    async def get(self, job_id: str) -> Job | None:
+        """Give one job, whoever asks: the caller compares `key_id`."""
+        return await self._tools.jobs.get(job_id)
+
+    async def cancel(self, job_id: str) -> Job | None:
+        """Ask for the job to be stopped, wherever it runs; an ended one is given as it is. None: unknown."""
+        job = await self._tools.jobs.cancel(job_id)
+        if run := self._runs.get(job_id):
+            run.cancel()
+        return job
+
+    async def events_from(self, job_id: str, after: int = 0) -> AsyncIterator[tuple[int, Progress | Finish]]:
+        """Give what is said of a job after event `after`, numbered from 1, as it happens; the last is a Finish.
+
+        The numbers are the same for every reader, also after a crash. Raises GatewayError `stream_not_found`, and
+        `stream_expired` when events after that number are no longer kept.
+        """
+        job = await self.get(job_id)
+        if job is None:
+            raise GatewayError("stream_not_found", f"There is no job {job_id}.")
+        stream = await self._tools.log.get(job.stream_id) if job.stream_id else None
+        if stream is None and job.stream_id and job.state in FINISHED:
+            raise GatewayError("stream_expired", f"The events of job {job_id} are no longer kept.")
+        if stream is not None:
+            async for seq, data in self._tools.log.follow(stream.id, after):
+                yield seq, msgspec.json.decode(data, type=Progress)
+            stream = await self._tools.log.get(stream.id)
+        finish = await self.finish(job_id)
+        last = (stream.last_seq if stream else 0) + 1
+        if last > after:
+            yield last, finish
+
+    async def finish(self, job_id: str) -> Finish:
+        """Wait for a job's end. Raises GatewayError `not_found`."""
+        pause_s = 0.02
+        while True:
+            job = await self.get(job_id)
+            if job is None:
+                raise GatewayError("not_found", f"There is no job {job_id}.")
+            if job.state in FINISHED:
+                break
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.5)
+        if job.state != "completed":
+            return Finish(job, error=failure(job))
+        records = {record.id: record for record in await self._stores.media.of_job(job_id)}
+        media = tuple(records[media_id] for media_id in job.result if media_id in records)
+        covers = {film.id: records[film.cover_id] for film in media if film.cover_id in records}
+        return Finish(job, media, covers)
+
+    async def prune(self) -> None:
+        """Forget jobs and streams whose time is over, and DBOS's own rows of ended work."""
+        await self._tools.jobs.prune()
+        await self._stores.streams.prune()
+        if self._durable is not None:
+            await self._durable.prune()
+
+    # What keeps them going.
+
+    async def serve(self) -> None:
+        """Run until cancelled; then the jobs are let go of, and whoever comes first goes on with them."""
+        self._durable = self._make_durable(self._replica, self._step)
+        try:
+            await self._durable.start()
+            self._holder = await self._stores.leases.acquire(f"jobs:{self._replica}", LEASE_S)
+            self.up.set()
+            await self._watch()
+        finally:
+            for run in list(self._runs.values()):
+                run.drop()
+            with suppress(StorageError):
+                await self._tools.jobs.give_up(self._holder)
+                await self._stores.leases.release(self._holder)
+            await self._durable.stop()
+
+    async def _watch(self) -> None:
+        pruned_s = -PRUNE_S
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                await self.recover()
+                if loop.time() - pruned_s > PRUNE_S:
+                    await self.prune()
+                    pruned_s = loop.time()
+            except StorageError as error:
+                log.warning("jobs wait for the database: %s", error)
+            await asyncio.sleep(TICK_S)
+
+    async def recover(self) -> None:
+        """Say that we live, take over from the dead, stop what is to be cancelled."""
+        leases = self._stores.leases
+        if not await leases.renew(self._holder, LEASE_S):
+            log.warning("this process was away for more than %g s; others may have claimed its jobs", LEASE_S)
+            self._holder = await leases.acquire(f"jobs:{self._replica}", LEASE_S)
+        for job in await self._tools.jobs.claim(self._holder):
+            run = self._runs.get(job.id)
+            if run is not None and run.generation == job.generation - 1:
+                run.generation = job.generation  # nobody had it in between
+                continue
+            log.warning("job %s is taken over in state %s", job.id, job.state)
+            if run is not None:
+                run.drop()
+            self._due.add(job.id)
+        await self._begin_due()
+        if self._runs:
+            for job_id in await self._tools.jobs.to_cancel(self._holder):
+                if (run := self._runs.get(job_id)) and not run.cancelling:
+                    run.cancel()
+
+    async def _begin_due(self) -> None:
+        if self._durable is None:
+            return
+        busy = {job_id for job_id, _ in self._steps}
+        for job_id in self._due - busy:
+            self._due.discard(job_id)
+            try:
+                await self._durable.ensure(job_id)
+            except Exception:
+                self._due.add(job_id)
+                log.exception("job %s could not be begun; it will be tried again", job_id)
+
+    async def _step(self, name: str, job_id: str) -> bool | None:
+        """Run a step, once at a time however often it is asked for. None: the job is not ours."""
+        key = (job_id, name)
+        if known := self._steps.get(key):
+            return await asyncio.shield(known)
+        doing = self._steps[key] = asyncio.get_running_loop().create_future()
+        result = None
+        try:
+            result = await self._own_step(name, job_id)
+        finally:
+            doing.set_result(result)
+            del self._steps[key]
+            if not result:
+                self._runs.pop(job_id, None)
+        return result
+
+    async def _own_step(self, name: str, job_id: str) -> bool | None:
+        run = self._runs.get(job_id)
+        if run is None:
+            job = await lasting(self._tools, partial(self._tools.jobs.get, job_id))
+            if job is None or job.state in FINISHED:
+                return False
+            if job.owner != self._holder:
+                return None
+            dialect = decode(job.binding).target.dialect
+            if dialect not in self._tools.dialects:
+                await Record(job, self._tools).end(
+                    "failed", "internal_error", f"There is no dialect {dialect} any more."
+                )
+                return False
+            run = self._runs[job_id] = Run(job, self._tools)
+        try:
+            return await run.step(name)
+        except StaleOwnerError:
+            log.warning("job %s was claimed by another process", job_id)
+            return None
+        except asyncio.CancelledError:
+            if run.dropped:
+                return None
+            raise
+
+
+def failure(job: Job) -> UpstreamError:
+    """Say why a job did not complete, in the provider's words where there are any."""
+    for part in decode(job.binding).parts:
+        if part.error is not None and part.error.code == job.error_code:
+            return part.error
+    kind = KINDS.get(job.error_code, KINDS["upstream_error"])
+    return UpstreamError(job.error_code or "upstream_error", job.error_message, kind.status, kind.type)

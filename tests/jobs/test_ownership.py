@@ -1,0 +1,113 @@
+"""Cancelling, waiting in line, and who may write."""
+
+import asyncio
+
+import pytest
+from film_provider import FilmProvider
+from job_tools import FastClock, Rig, a_job, opened, serving
+from sqlalchemy import update
+
+from trunkline.core.jobs import Idempotency, JobState
+from trunkline.storage.sql.tables import leases
+
+
+async def reached(rig: Rig, job_id: str, *states: JobState) -> None:
+    while (job := await rig.jobs.get(job_id)) is None or job.state not in states:  # noqa: ASYNC110 - seen from outside
+        await asyncio.sleep(0.01)
+
+
+async def test_a_running_job_is_cancelled_at_the_provider_too(rig: Rig, provider: FilmProvider) -> None:
+    async with serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"never": True}))
+        await reached(rig, "job_1", "running")
+        await engine.cancel("job_1")
+        finish = await engine.finish("job_1")
+    assert (finish.job.state, finish.job.error_code) == ("cancelled", "cancelled")
+    assert provider.tasks["t1"]["cancelled"]
+    assert [outcome.state for _, outcome in rig.settled] == ["cancelled"]
+
+
+async def test_a_job_is_cancelled_by_another_process(rig: Rig, provider: FilmProvider) -> None:
+    async with serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"never": True}))
+        await reached(rig, "job_1", "running")
+        await rig.jobs.cancel("job_1")
+        finish = await engine.finish("job_1")
+    assert finish.job.state == "cancelled"
+
+
+async def test_a_cancel_during_the_submit_waits_for_the_task_and_stops_it(rig: Rig, provider: FilmProvider) -> None:
+    async with serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"never": True, "submit_s": 0.3}))
+        while not provider.submits:  # noqa: ASYNC110 - the provider is another process
+            await asyncio.sleep(0.01)
+        await engine.cancel("job_1")
+        finish = await engine.finish("job_1")
+    assert finish.job.state == "cancelled"
+    assert provider.tasks["t1"]["cancelled"]
+
+
+async def test_further_jobs_wait_in_line_and_can_be_cancelled_there(rig: Rig, provider: FilmProvider) -> None:
+    rig.tools = rig.limited(submits=1)
+    async with serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"inline": True, "submit_s": 0.5}))
+        await reached(rig, "job_1", "submitting")
+        for name in ("job_2", "job_3"):
+            await engine.start(a_job(name, provider.url, {"inline": True}))
+        await engine.cancel("job_2")
+        assert (await engine.finish("job_2")).job.submitting_ms is None
+        assert (await engine.finish("job_1")).job.state == "completed"
+        assert (await engine.finish("job_3")).job.state == "completed"
+    assert provider.submits == ["job_1", "job_3"]
+
+
+async def test_an_idempotency_key_joins_the_running_job(rig: Rig, provider: FilmProvider) -> None:
+    key = Idempotency(key_id="key_1", route="/v1/videos", name="k", body_hash="h", job_id="job_1")
+    async with serving(rig.engine()) as engine:
+        first, new = await engine.start(a_job("job_1", provider.url, {"polls": 1}), key)
+        second, again = await engine.start(a_job("job_2", provider.url, {"polls": 1}), key)
+        await engine.finish("job_1")
+    assert (new, again) == (True, False)
+    assert first.id == second.id == "job_1"
+    assert provider.submits == ["job_1"]
+
+
+async def test_who_was_away_too_long_but_not_replaced_goes_on(rig: Rig, provider: FilmProvider) -> None:
+    async with serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"inline": True, "submit_s": 1.5}))
+        await reached(rig, "job_1", "submitting")
+        async with rig.database.write() as connection:
+            await connection.execute(update(leases).values(until_ms=0))
+        finish = await engine.finish("job_1")
+    assert finish.job.state == "completed"
+    assert finish.job.generation == 2
+    assert provider.submits == ["job_1"]
+
+
+@pytest.mark.faults
+async def test_what_was_claimed_by_another_is_dropped_and_done_there(rig: Rig, provider: FilmProvider) -> None:
+    """The former owner's lease is ended under it; the other one claims, and only the other one's writes count."""
+    async with opened(rig.path) as database:
+        other = Rig(database, rig.data_dir, clock=FastClock())
+        async with serving(rig.engine("a")) as first:
+            await first.start(a_job("job_1", provider.url, {"polls": 40, "poll_s": 0.1}))
+            await reached(rig, "job_1", "running")
+            async with rig.database.write() as connection:
+                await connection.execute(update(leases).values(until_ms=0))
+            engine = other.engine("b")
+            async with asyncio.TaskGroup() as group:
+                serve = group.create_task(engine.serve())
+                finish = await engine.finish("job_1")
+                serve.cancel()
+        await other.upstream.client.aclose()
+    assert finish.job.state == "completed"
+    assert provider.submits == ["job_1"]
+    assert len(rig.settled) + len(other.settled) == 1
+
+
+async def test_a_job_started_before_the_engine_is_up_waits_for_it(rig: Rig, provider: FilmProvider) -> None:
+    engine = rig.engine()
+    job, new = await engine.start(a_job("job_1", provider.url, {"polls": 0}))
+    assert (job.owner, new) == ("", True)
+    async with serving(engine):
+        assert (await engine.finish("job_1")).job.state == "completed"
