@@ -49,7 +49,7 @@ class HttpResponse(Protocol):
     async def read(self) -> bytes:
         """Give the next piece of the body as it came, content codings undone; `b""` at the end.
 
-        Reading slower than the upstream sends stops the upstream (at most 256 KiB are held).
+        Reading slower than the upstream sends stops the upstream (a little over 256 KiB are held).
         Raises HttpError: `reset`, `incomplete` (fewer bytes than promised), `protocol`.
         """
 

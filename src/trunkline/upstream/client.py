@@ -10,7 +10,7 @@ from functools import partial
 from trunkline import __version__
 from trunkline.core.ports import HttpError, HttpRequest
 from trunkline.upstream.address import dial, resolve
-from trunkline.upstream.connection import BUFFER_BYTES, Connection, Response
+from trunkline.upstream.connection import Connection, Response
 from trunkline.upstream.pool import Origin, Origins, Pool
 from trunkline.upstream.proxies import Proxies
 from trunkline.upstream.tls import TlsContext, make_context
@@ -32,7 +32,6 @@ class Client:
         self._pool = Pool()
         self._origins = Origins(self._pool, Proxies(environ or {}))
         self._tls = tls
-        self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
     async def open(self, request: HttpRequest) -> Response:
         """Send a request and wait for the head of the answer; see `core.ports.HttpClient`."""
@@ -79,7 +78,7 @@ class Client:
                 await _tunnel(raw, where or origin.place.endpoint, proxy.authorization)
             tls = self._context() if origin.tls else None
             _, connection = await asyncio.get_running_loop().create_connection(
-                partial(Connection, self._buffer, origin),
+                partial(Connection, origin),
                 sock=raw,
                 ssl=tls,
                 server_hostname=origin.place.host.rstrip(".") if origin.tls else None,

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection to an upstream, and the answers it carries one after the other (RFC 9112)."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -9,10 +9,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from trunkline.core.ports import HttpError, HttpFailure
 from trunkline.upstream.coding import GZIP_MAGIC, Inflate
 
-BUFFER_BYTES = 64 * 1024
-"""The most that one read takes from the socket."""
-HELD_BYTES = 256 * 1024
-"""The most that is held of an answer that nobody reads."""
+LARGE_BYTES = 64 * 1024
+"""A read of this size stops reading until it is taken; so does any read that nobody waits for. One takes 256 KiB."""
 BARREN_BYTES = 64 * 1024
 """The most that may come without a byte of body: heads, interim answers, chunk extensions, trailers."""
 WRITE_BYTES = 256 * 1024
@@ -35,11 +33,11 @@ class Response:
         self._coding: Inflate | None = None
         self._sniff = False
 
-    async def read(self) -> bytes:
+    def read(self) -> Coroutine[None, None, bytes]:
         """Give everything that has arrived since the last call; wait only when that is nothing; `b""` at the end."""
         if self._sniff or self._coding is not None:
-            return await self._read_coded()
-        return await self._read_plain()
+            return self._read_coded()
+        return self._read_plain()
 
     async def body(self, max_bytes: int) -> bytes:
         """Give the rest of the body at once; raises HttpError `too_large` beyond `max_bytes`."""
@@ -70,7 +68,7 @@ class Response:
                 raise self.error
             if self._ended or self._connection is None:
                 return b""
-            await self._connection.wait()
+            await self._connection.event()
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         if self._connection is not None:
@@ -136,16 +134,15 @@ class Owner(Protocol):
         """Forget a connection that has ended."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(asyncio.Protocol):
     """The protocol of one connection; carries one exchange at a time."""
 
-    def __init__(self, buffer: memoryview, owner: "Owner") -> None:
+    def __init__(self, owner: "Owner") -> None:
         self.idle_since = 0.0
         """When the owner began to keep it; 0 while it works."""
         self.heard = False
         """Whether a byte of an answer has come."""
         self._loop = asyncio.get_running_loop()
-        self._buffer = buffer
         self._owner = owner
         self._transport: asyncio.Transport
         self._response: Response | None = None
@@ -153,7 +150,6 @@ class Connection(asyncio.BufferedProtocol):
         self._raw: dict[bytes, bytes] = {}
         self._pieces: list[bytes] = []
         self._rest = memoryview(b"")
-        self._held = 0
         self._barren = 0
         self._reading = True
         self._writable = True
@@ -195,20 +191,19 @@ class Connection(asyncio.BufferedProtocol):
             while not response.status:
                 if response.error is not None:
                     raise response.error
-                await self.wait()
+                await self.event()
         except asyncio.CancelledError:
             response.drop()
             raise
         return response
 
-    async def wait(self) -> None:
-        """Wait until something has happened."""
-        self._waiter = self._loop.create_future()
-        await self._waiter
+    def event(self) -> asyncio.Future[None]:
+        """Give what is done when something has happened; for one to wait for."""
+        waiter = self._waiter = self._loop.create_future()
+        return waiter
 
     def drained(self) -> None:
-        """Take note that nothing is held any more."""
-        self._held = 0
+        """Read on: all that has come is taken."""
         if not self._reading:
             self._reading = True
             self._transport.resume_reading()
@@ -225,11 +220,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._owner.made(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Lend the buffer that all connections share: it is read before anything else can happen."""
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
+    def data_received(self, data: bytes) -> None:
         """Parse what has come."""
         if self._response is None:  # an idle connection has nothing to say
             self._transport.abort()
@@ -237,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         self.heard = True
         before = len(self._pieces)
         try:
-            self._parser.feed_data(self._buffer[:nbytes])
+            self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             self._keep = False
             if not self._complete:
@@ -246,19 +237,17 @@ class Connection(asyncio.BufferedProtocol):
                 return
         if self._complete:
             self._finish(None)
-            return
-        if len(self._pieces) == before:
-            self._barren += nbytes
-            if self._barren > BARREN_BYTES:
-                self.fail("protocol", f"the upstream sent more than {BARREN_BYTES} bytes without a body")
-                return
-        else:
+        elif len(self._pieces) > before:
             self._barren = 0
-            self._held += nbytes
-            if self._held > HELD_BYTES - BUFFER_BYTES:
+            if (not self._wake() or len(data) >= LARGE_BYTES) and self._reading:
                 self._reading = False
                 self._transport.pause_reading()
-        self._wake()
+        else:
+            self._barren += len(data)
+            if self._barren > BARREN_BYTES:
+                self.fail("protocol", f"the upstream sent more than {BARREN_BYTES} bytes without a body")
+            else:
+                self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange as the way the connection went says."""
@@ -333,12 +322,14 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
         self._wake()
 
-    def _wake(self) -> None:
+    def _wake(self) -> bool:
+        """Tell whoever waits, and whether anyone does."""
         waiter = self._waiter
-        if waiter is not None:
-            self._waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
+        self._waiter = None
+        if waiter is None or waiter.done():
+            return False
+        waiter.set_result(None)
+        return True
 
     def _push(self) -> None:
         while len(self._rest) and self._writable:
