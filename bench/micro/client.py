@@ -22,7 +22,9 @@ CHUNKS = 200
 CHUNK = b'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"hello"}}]}\n\n'
 FRAMED = b"%x\r\n%b\r\n" % (len(CHUNK), CHUNK)
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nserver: raw\r\ntransfer-encoding: chunked\r\n\r\n"
-WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nserver: raw\r\ncontent-length: 1000\r\n\r\n" + b"x" * 1000
+WHOLE = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nserver: raw\r\ncontent-length: 1000\r\n\r\n" + b"x" * 1000
+)
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hello"}]}'
 
 
@@ -30,9 +32,11 @@ class Server(asyncio.Protocol):
     """Answers by path: /whole a body of 1,000 bytes, /burst 200 chunks in one write, /paced a chunk every 5 ms."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
+        """Take what comes for one whole request."""
         if b"/whole" in data:
             self.transport.write(WHOLE)
         elif b"/burst" in data:
@@ -42,12 +46,15 @@ class Server(asyncio.Protocol):
             self.tick(CHUNKS)
 
     def tick(self, left: int) -> None:
+        """Send a chunk, and in a while the next."""
         self.transport.write(FRAMED if left else b"0\r\n\r\n")
         if left:
             asyncio.get_running_loop().call_later(0.005, self.tick, left - 1)
 
 
 def serve(port: "multiprocessing.Queue[int]") -> None:
+    """Run the server and tell its port."""
+
     async def run() -> None:
         server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0, backlog=1024)
         port.put(server.sockets[0].getsockname()[1])
@@ -57,6 +64,7 @@ def serve(port: "multiprocessing.Queue[int]") -> None:
 
 
 async def ours(url: str, times: int) -> None:
+    """Let every connection make its exchanges through our client."""
     client = Client()
     request = HttpRequest("POST", url, (("content-type", "application/json"),), BODY)
 
@@ -72,6 +80,7 @@ async def ours(url: str, times: int) -> None:
 
 
 async def theirs(url: str, times: int) -> None:
+    """Do the same through aiohttp."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def worker() -> None:
@@ -92,6 +101,7 @@ async def measure(client: Callable[[str, int], Awaitable[None]], url: str, times
 
 
 async def main(port: int) -> None:
+    """Print the table."""
     print(f"{'':28}{'ours':>12}{'aiohttp':>12}{'ratio':>8}{'ours, µs CPU':>15}{'aiohttp':>10}{'ratio':>8}")
     for path, unit, times, per in (
         ("whole", "requests of 1 kB", 100, 1),

@@ -27,6 +27,8 @@ class Peer:
         return head, await self.reader.readexactly(int(length))
 
     async def send(self, data: bytes) -> None:
+        if self.writer.transport.is_closing():
+            raise ConnectionResetError
         self.writer.write(data)
         await self.writer.drain()
 

@@ -75,9 +75,15 @@ async def resolve(host: str, port: int, *, public_only: bool) -> Sequence[Addres
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise HttpError("connect", f"the host {host} is not known: {error}") from error
-    if public_only and not all(is_public(str(address[0])) for *_, address in found):
-        raise HttpError("address_refused", f"{host} leads to an address that is not public")
+    if public_only:
+        vet(host, [str(address[0]) for *_, address in found])
     return _interleaved([(family, address) for family, *_, address in found])
+
+
+def vet(host: str, addresses: Sequence[str]) -> None:
+    """Raise HttpError `address_refused` unless all addresses of a host are public: any could be the one dialled."""
+    if not all(is_public(address) for address in addresses):
+        raise HttpError("address_refused", f"{host} leads to an address that is not public")
 
 
 def _interleaved(addresses: list[Address]) -> list[Address]:

@@ -4,8 +4,9 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
+from typing import TypeVar
 
 from trunkline import __version__
 from trunkline.core.ports import HttpError, HttpRequest
@@ -13,10 +14,12 @@ from trunkline.upstream.address import dial, resolve
 from trunkline.upstream.connection import Connection, Response
 from trunkline.upstream.pool import Origin, Origins, Pool
 from trunkline.upstream.proxies import Proxies
-from trunkline.upstream.tls import TlsContext, make_context
+from trunkline.upstream.tls import TlsContext
 
 TUNNEL_BYTES = 16 * 1024
 """The longest answer of a proxy to CONNECT."""
+
+T = TypeVar("T")
 
 _OURS = frozenset({"connection", "content-length", "transfer-encoding"})
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -29,15 +32,16 @@ class Client:
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None, tls: TlsContext | None = None) -> None:
-        self._pool = Pool()
+        self._pool = Pool(tls)
         self._origins = Origins(self._pool, Proxies(environ or {}))
-        self._tls = tls
 
     async def open(self, request: HttpRequest) -> Response:
         """Send a request and wait for the head of the answer; see `core.ports.HttpClient`."""
         origin, target = self._origins.find(request.url, public_only=request.public_only)
         # A proxy would resolve the name once more, and perhaps to another address: it is given the one that was vetted.
-        where = await _vetted(origin) if origin.public_only and origin.proxy is not None else ""
+        where = ""
+        if origin.public_only and origin.proxy is not None:
+            where = await _connecting(origin, request.connect_s, _vetted(origin))
         head = _head(request, origin, target, where)
         bodiless = request.method == "HEAD"
         connection = None if request.fresh else origin.take()
@@ -47,27 +51,16 @@ class Client:
             except HttpError as error:
                 if error.kind != "reset" or connection.heard or self._pool.closed:
                     raise
-        connection = await self._connect(origin, where, request.connect_s)
+        connection = await _connecting(origin, request.connect_s, self._dial(origin, where))
         return await connection.exchange(head, request.body, bodiless=bodiless)
 
     async def aclose(self) -> None:
         """Close all connections; whoever still reads gets an HttpError."""
         self._pool.close()
 
-    async def _connect(self, origin: Origin, where: str, connect_s: float) -> Connection:
+    async def _dial(self, origin: Origin, where: str) -> Connection:
         if self._pool.closed:
             raise HttpError("connect", "the client is closed")
-        try:
-            async with asyncio.timeout(connect_s):
-                return await self._dial(origin, where)
-        except TimeoutError as error:
-            raise HttpError("timeout", f"no connection to {origin.authority} within {connect_s:g} s") from error
-        except ssl.SSLError as error:
-            raise HttpError("tls", f"no TLS connection to {origin.authority}: {error}") from error
-        except OSError as error:
-            raise HttpError("connect", f"no connection to {origin.authority}: {error}") from error
-
-    async def _dial(self, origin: Origin, where: str) -> Connection:
         proxy = origin.proxy
         if proxy is None:
             raw = await dial(await resolve(origin.place.host, origin.place.port, public_only=origin.public_only))
@@ -76,22 +69,16 @@ class Client:
         try:
             if proxy is not None and origin.tls:
                 await _tunnel(raw, where or origin.place.endpoint, proxy.authorization)
-            tls = self._context() if origin.tls else None
             _, connection = await asyncio.get_running_loop().create_connection(
                 partial(Connection, origin),
                 sock=raw,
-                ssl=tls,
+                ssl=self._pool.tls if origin.tls else None,
                 server_hostname=origin.place.host.rstrip(".") if origin.tls else None,
             )
         except BaseException:
             raw.close()
             raise
         return connection
-
-    def _context(self) -> TlsContext:
-        if self._tls is None:
-            self._tls = make_context()
-        return self._tls
 
 
 def _head(request: HttpRequest, origin: Origin, target: str, where: str) -> bytes:
@@ -117,6 +104,19 @@ def _head(request: HttpRequest, origin: Origin, target: str, where: str) -> byte
     if not head.count("\r") == head.count("\n") == len(lines) - 1 or "\0" in head:
         raise HttpError("protocol", "a header of the request holds a line break")
     return f"{head}\r\n\r\n".encode()
+
+
+async def _connecting(origin: Origin, connect_s: float, work: Coroutine[None, None, T]) -> T:
+    """Do what it takes to connect, in time; raises HttpError."""
+    try:
+        async with asyncio.timeout(connect_s):
+            return await work
+    except TimeoutError as error:
+        raise HttpError("timeout", f"no connection to {origin.authority} within {connect_s:g} s") from error
+    except ssl.SSLError as error:
+        raise HttpError("tls", f"no TLS connection to {origin.authority}: {error}") from error
+    except OSError as error:
+        raise HttpError("connect", f"no connection to {origin.authority}: {error}") from error
 
 
 async def _vetted(origin: Origin) -> str:

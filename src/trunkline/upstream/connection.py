@@ -80,11 +80,13 @@ class Response:
         while self._sniff:
             data = await self._read_plain()
             held += data
-            if len(held) >= len(GZIP_MAGIC) or not data:
-                self._sniff = False
-                if not held.startswith(GZIP_MAGIC):
-                    return held
+            if held.startswith(GZIP_MAGIC):
                 self._coding = Inflate(deflate=False)
+            elif data and GZIP_MAGIC.startswith(held):
+                continue
+            self._sniff = False
+            if self._coding is None:
+                return held
         coding = cast("Inflate", self._coding)
         while True:
             if not held and coding.hungry:
@@ -127,8 +129,8 @@ class Owner(Protocol):
     def made(self, connection: "Connection") -> None:
         """Take note of a new connection."""
 
-    def keep(self, connection: "Connection") -> None:
-        """Take a connection that is ready for another exchange."""
+    def free(self, connection: "Connection", *, again: bool) -> None:
+        """Take a connection whose exchange has ended well; `again`: it can carry another."""
 
     def gone(self, connection: "Connection") -> None:
         """Forget a connection that has ended."""
@@ -140,6 +142,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, owner: "Owner") -> None:
         self.idle_since = 0.0
         """When the owner began to keep it; 0 while it works."""
+        self.exchanges = 0
         self.heard = False
         """Whether a byte of an answer has come."""
         self._loop = asyncio.get_running_loop()
@@ -178,6 +181,7 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             raise HttpError("reset", "the upstream closed the connection before the request")
         self._response = response = Response(self, self._pieces)
+        self.exchanges += 1
         self.heard = self._complete = False
         self._bodiless = bodiless
         self._barren = 0
@@ -317,8 +321,10 @@ class Connection(asyncio.Protocol):
         self._rest = memoryview(b"")
         if error is None and self._keep and not unsent and not self._transport.is_closing():
             self.drained()
-            self._owner.keep(self)
+            self._owner.free(self, again=True)
         else:
+            if error is None:
+                self._owner.free(self, again=False)
             self._transport.abort()
         self._wake()
 

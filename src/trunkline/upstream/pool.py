@@ -4,6 +4,7 @@ import asyncio
 
 from trunkline.upstream.connection import Connection
 from trunkline.upstream.proxies import Proxies, Proxy
+from trunkline.upstream.tls import TlsContext, make_context
 from trunkline.upstream.url import Place, split
 
 IDLE_S = 30.0
@@ -17,11 +18,19 @@ ORIGINS = 1024
 class Pool:
     """What the origins of one client share."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: TlsContext | None) -> None:
+        self._tls = tls
         self.live: set[Connection] = set()
         self.idle = 0
         self.closed = False
         self._sweeper: asyncio.TimerHandle | None = None
+
+    @property
+    def tls(self) -> TlsContext:
+        """The context of all connections; made at the first use, for it takes a while."""
+        if self._tls is None:
+            self._tls = make_context()
+        return self._tls
 
     def watch(self) -> float:
         """See to it that connections do not wait too long; give the time."""
@@ -79,8 +88,12 @@ class Origin:
         self._pool.live.add(connection)
         self.live += 1
 
-    def keep(self, connection: Connection) -> None:
-        """Keep a connection whose exchange has ended well."""
+    def free(self, connection: Connection, *, again: bool) -> None:
+        """Keep a connection, and its TLS session, after an exchange that has ended well."""
+        if self.tls and connection.exchanges == 1:
+            self._pool.tls.remember(connection.transport.get_extra_info("ssl_object"))
+        if not again:
+            return
         if self._pool.closed or self._pool.idle >= IDLE_COUNT:
             connection.transport.abort()
             return

@@ -1,6 +1,7 @@
 """Which proxy of the environment a request goes through, if any."""
 
 import ipaddress
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -75,18 +76,16 @@ def _excludes(entry: str, place: Place) -> bool:
     """Say whether an entry of NO_PROXY (`*`, a name or suffix, an address, a network; `:port`) means this origin."""
     if entry == "*":
         return True
+    with_port = re.fullmatch(r"(\[[^\]]*\]|[^:]*):(\d+)", entry)
+    if with_port:
+        if int(with_port[2]) != place.port:
+            return False
+        entry = with_port[1]
     address = _number(place.host)
     if address is not None:
-        bare = entry.removeprefix("[").replace("]:", " ").rstrip("]").split(" ")[0]
         try:
-            return address in ipaddress.ip_network(bare, strict=False)
+            return address in ipaddress.ip_network(entry.strip("[]"), strict=False)
         except ValueError:
-            pass
-    name, colon, number = entry.rpartition(":")
-    if colon and number.isdigit():
-        if int(number) != place.port:
             return False
-        entry = name
-    suffix = entry.removeprefix("*").removeprefix(".").rstrip(".")
-    bare_host = place.host.rstrip(".")
-    return bare_host == suffix or bare_host.endswith(f".{suffix}")
+    host, suffix = place.host.rstrip("."), entry.removeprefix("*").removeprefix(".").rstrip(".")
+    return host == suffix or host.endswith(f".{suffix}")

@@ -25,13 +25,13 @@ class TlsContext(ssl.SSLContext):
             session = self.sessions.get(server_hostname)
         return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
-    def remember(self, server_hostname: str, connection: ssl.SSLObject) -> None:
+    def remember(self, connection: ssl.SSLObject) -> None:
         """Keep a connection's session for the next one to the same host."""
-        session = connection.session
-        if session is not None and session.has_ticket:
+        session, host = connection.session, connection.server_hostname
+        if session is not None and host:
             if len(self.sessions) >= SESSIONS:
-                self.sessions.pop(next(iter(self.sessions)))
-            self.sessions[server_hostname] = session
+                self.sessions.clear()
+            self.sessions[host] = session
 
 
 def make_context(authorities: Iterable[str] = ()) -> TlsContext:

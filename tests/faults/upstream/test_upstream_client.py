@@ -1,0 +1,426 @@
+import asyncio
+import gzip
+import ssl
+import zlib
+from collections.abc import AsyncIterator
+
+import pytest
+import trustme
+from raw_upstream import Peer, RawUpstream, Script, forever, raw_upstream
+
+from trunkline.core.ports import HttpError, HttpRequest, HttpResponse
+from trunkline.upstream import pool
+from trunkline.upstream.client import Client
+from trunkline.upstream.tls import make_context
+
+pytestmark = pytest.mark.faults
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+async def client(authority: trustme.CA) -> AsyncIterator[Client]:
+    client = Client(tls=make_context([authority.cert_pem.bytes().decode()]))
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture(params=["http", "https"])
+def tls(request: pytest.FixtureRequest, authority: trustme.CA) -> ssl.SSLContext | None:
+    if request.param == "http":
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    return context
+
+
+def post(upstream: RawUpstream, body: bytes = b"{}", *, fresh: bool = False) -> HttpRequest:
+    return HttpRequest("POST", upstream.url, (), body, fresh=fresh)
+
+
+async def read_to_the_end(response: HttpResponse) -> tuple[bytes, str]:
+    """What could be read, and how it ended."""
+    got = b""
+    try:
+        while piece := await response.read():
+            got += piece
+    except HttpError as error:
+        return got, error.kind if error.sent else "not sent"
+    finally:
+        await response.aclose()
+    return got, "end"
+
+
+def sends(*pieces: bytes, then: str = "close") -> Script:
+    """Read one request, send the pieces, then close, reset or hang."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        for piece in pieces:
+            await peer.send(piece)
+            await asyncio.sleep(0.01)
+        if then == "reset":
+            peer.reset()
+        elif then == "hang":
+            await peer.gone()
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("script", "got", "end"),
+    [
+        (sends(HEAD + b"content-length: 10\r\n\r\nhello"), b"hello", "incomplete"),
+        (sends(CHUNKED + b"5\r\nhello\r\n"), b"hello", "incomplete"),
+        (sends(CHUNKED + b"ff\r\nhello"), b"hello", "incomplete"),
+        (sends(HEAD + b"content-length: 10\r\n\r\nhello", then="reset"), b"hello", "reset"),
+        (sends(CHUNKED + b"5\r\nhello\r\n", then="reset"), b"hello", "reset"),
+        (sends(HEAD + b"\r\nhello", then="reset"), b"hello", "reset"),
+        (sends(CHUNKED + b"5\r\nhello\r\nxyz\r\n", then="hang"), b"hello", "protocol"),
+        (sends(CHUNKED, b"5\r\nhelloworld", then="hang"), b"hello", "protocol"),
+        (
+            sends(HEAD + b"content-encoding: gzip\r\n\r\n" + gzip.compress(b"hello" * 9)[:-9]),
+            b"hello" * 9,
+            "incomplete",
+        ),
+        (sends(HEAD + b"content-encoding: gzip\r\n\r\nhello"), b"", "protocol"),
+        (sends(HEAD + b"content-encoding: deflate\r\n\r\n" + zlib.compress(b"hello")[:1]), b"", "incomplete"),
+        (sends(HEAD + b"content-length: 0\r\ncontent-encoding: gzip\r\n\r\n"), b"", "end"),
+        (sends(HEAD + b"\r\n\x1f"), b"\x1f", "end"),
+    ],
+)
+async def test_a_body_that_breaks_gives_what_came_then_says_how(
+    client: Client, tls: ssl.SSLContext | None, script: Script, got: bytes, end: str
+) -> None:
+    async with raw_upstream(script, tls) as upstream:
+        response = await client.open(post(upstream))
+        assert response.status == 200
+        assert await read_to_the_end(response) == (got, end)
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        (sends(), "reset"),
+        (sends(then="reset"), "reset"),
+        (sends(b"HTTP/1.1 20"), "incomplete"),
+        (sends(HEAD), "incomplete"),
+        (sends(b"HTTP/1.1 100 Continue\r\n\r\n"), "incomplete"),
+        (sends(HEAD, then="reset"), "reset"),
+        (sends(b"SSH-2.0-OpenSSH_9.9\r\n", then="hang"), "protocol"),
+        (sends(b'{"error":"no head"}', then="hang"), "protocol"),
+        (sends(b"HTTP/2 200 OK\r\n\r\n", then="hang"), "protocol"),
+        (sends(HEAD + b"content-length: ten\r\n\r\n", then="hang"), "protocol"),
+        (sends(HEAD + b"content-length: 1\r\ncontent-length: 2\r\n\r\n", then="hang"), "protocol"),
+        (sends(HEAD + b"no colon\r\n\r\n", then="hang"), "protocol"),
+        (sends(HEAD + b"content-encoding: br\r\n\r\n", then="hang"), "protocol"),
+        (sends(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", then="hang"), "protocol"),
+        (sends(b"HTTP/1.1 101 Switching\r\n\r\n", then="hang"), "protocol"),
+    ],
+)
+async def test_an_answer_without_a_head_is_an_error(
+    client: Client, tls: ssl.SSLContext | None, script: Script, kind: str
+) -> None:
+    async with raw_upstream(script, tls) as upstream:
+        with pytest.raises(HttpError) as caught:
+            await client.open(post(upstream))
+        assert (caught.value.kind, caught.value.sent) == (kind, True)
+        assert len(upstream.peers) == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "flood"),
+    [
+        (HEAD, b"x-name: value\r\n"),
+        (HEAD + b"x-name: ", b"value"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        (CHUNKED + b"1;name=", b"value"),
+        (CHUNKED + b"0\r\n", b"x-trailer: value\r\n"),
+    ],
+)
+async def test_a_flood_that_is_no_body_is_ended(client: Client, start: bytes, flood: bytes) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(start)
+        while True:
+            await peer.send(flood * 100)
+
+    async with raw_upstream(script) as upstream:
+        with pytest.raises(HttpError, match="without a body") as caught:
+            await (await client.open(post(upstream))).read()
+        assert caught.value.kind == "protocol"
+        await asyncio.wait_for(upstream.peers[0].closed.wait(), 5)
+
+
+async def test_a_refusal_is_read_before_the_body_was_sent(client: Client, tls: ssl.SSLContext | None) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        await peer.answer(b"too large", status="413 Content Too Large")
+        await peer.gone()
+
+    async with raw_upstream(script, tls) as upstream:
+        response = await client.open(post(upstream, bytes(50_000_000)))
+        assert response.status == 413
+        assert await read_to_the_end(response) == (b"too large", "end")
+        await asyncio.wait_for(upstream.peers[0].closed.wait(), 5)
+        response = await client.open(post(upstream, bytes(50_000_000)))
+        assert len(upstream.peers) == 2
+
+
+async def test_a_body_goes_on_while_an_early_answer_is_read(client: Client, tls: ssl.SSLContext | None) -> None:
+    async def script(peer: Peer) -> None:
+        head = await peer.head()
+        await peer.send(CHUNKED + b"5\r\nearly\r\n")
+        body = await peer.reader.readexactly(5_000_000)
+        assert "content-length: 5000000" in head
+        assert body == b"x" * 5_000_000
+        await peer.send(b"4\r\nlate\r\n0\r\n\r\n")
+
+    async with raw_upstream(script, tls) as upstream:
+        response = await client.open(post(upstream, b"x" * 5_000_000))
+        assert await response.read() == b"early"
+        assert await read_to_the_end(response) == (b"late", "end")
+
+
+def served_once(seen: list[int], *, second: str) -> Script:
+    """Answer the first request of a connection; at its second close, reset or begin an answer, then close."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        seen.append(peer.number)
+        await peer.answer(b"hello")
+        await peer.request()
+        seen.append(peer.number)
+        if second == "reset":
+            peer.reset()
+        elif second == "begin":
+            await peer.send(b"HTTP/1.1")
+
+    return script
+
+
+@pytest.mark.parametrize("second", ["close", "reset"])
+async def test_a_dead_pooled_connection_is_replaced_once(
+    client: Client, tls: ssl.SSLContext | None, second: str
+) -> None:
+    seen: list[int] = []
+    async with raw_upstream(served_once(seen, second=second), tls) as upstream:
+        for _ in range(2):
+            response = await client.open(post(upstream))
+            assert await response.body(100) == b"hello"
+        assert seen == [0, 0, 1]
+        upstream.script = sends()
+        with pytest.raises(HttpError) as caught:
+            await client.open(post(upstream))
+        assert (caught.value.kind, caught.value.sent) == ("reset", True)
+        assert seen == [0, 0, 1, 1]
+        assert len(upstream.peers) == 3
+
+
+async def test_a_pooled_connection_that_has_begun_to_answer_is_not_replaced(client: Client) -> None:
+    seen: list[int] = []
+    async with raw_upstream(served_once(seen, second="begin")) as upstream:
+        await (await client.open(post(upstream))).body(100)
+        with pytest.raises(HttpError) as caught:
+            await client.open(post(upstream))
+        assert caught.value.kind == "incomplete"
+        assert seen == [0, 0]
+
+
+async def test_a_fresh_request_is_never_sent_twice(client: Client) -> None:
+    async with raw_upstream(forever()) as upstream:
+        await (await client.open(post(upstream))).body(100)
+        upstream.script = sends()
+        with pytest.raises(HttpError) as caught:
+            await client.open(post(upstream, fresh=True))
+        assert (caught.value.kind, caught.value.sent) == ("reset", True)
+        assert len(upstream.peers) == 2
+
+
+async def test_a_connection_closed_while_it_waits_is_forgotten(client: Client, tls: ssl.SSLContext | None) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(b"hello")
+
+    async with raw_upstream(script, tls) as upstream:
+        for count in range(1, 4):
+            assert await (await client.open(post(upstream))).body(100) == b"hello"
+            await upstream.peers[-1].closed.wait()
+            await asyncio.sleep(0.05)
+            assert len(upstream.peers) == count
+
+
+@pytest.mark.parametrize("surplus", [b"garbage", b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"])
+@pytest.mark.parametrize("together", [True, False])
+async def test_an_answer_nobody_asked_for_is_given_to_nobody(client: Client, surplus: bytes, *, together: bool) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + b"content-length: 5\r\n\r\nhello" + (surplus if together else b""))
+        if not together and peer.number == 0:
+            await asyncio.sleep(0.05)
+            await peer.send(surplus)
+        await peer.gone()
+
+    async with raw_upstream(script) as upstream:
+        assert await read_to_the_end(await client.open(post(upstream))) == (b"hello", "end")
+        await asyncio.wait_for(upstream.peers[0].closed.wait(), 5)
+        assert await read_to_the_end(await client.open(post(upstream))) == (b"hello", "end")
+        assert len(upstream.peers) == 2
+
+
+async def test_what_nobody_reads_stops_the_upstream(client: Client, tls: ssl.SSLContext | None) -> None:
+    total = 64 * 1024 * 1024
+    sent = 0
+    stuck = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        nonlocal sent
+        await peer.request()
+        await peer.send(HEAD + b"content-length: %d\r\n\r\n" % total)
+        while sent < total:
+            peer.writer.write(bytes(65536))
+            try:
+                await asyncio.wait_for(peer.writer.drain(), 0.5)
+            except TimeoutError:
+                stuck.set()
+                await peer.writer.drain()
+            sent += 65536
+        await peer.gone()
+
+    async with raw_upstream(script, tls) as upstream:
+        response = await client.open(post(upstream))
+        await asyncio.wait_for(stuck.wait(), 20)
+        assert sent < total / 2, "the kernel's buffers take some, the client next to nothing"
+        assert sum(map(len, response._pieces)) <= 320 * 1024
+        got = 0
+        while piece := await response.read():
+            got += len(piece)
+        assert got == total
+
+
+async def test_silence_while_connecting_times_out(client: Client) -> None:
+    async def silent(peer: Peer) -> None:
+        await peer.gone()
+
+    async with raw_upstream(silent) as upstream:
+        url = f"https://localhost:{upstream.port}/"
+        with pytest.raises(HttpError, match=r"within 0\.1 s") as caught:
+            await client.open(HttpRequest("GET", url, connect_s=0.1))
+        assert (caught.value.kind, caught.value.sent) == ("timeout", False)
+        await asyncio.wait_for(upstream.peers[0].closed.wait(), 5)
+
+
+async def test_plain_http_where_tls_is_asked_for_is_a_tls_error(client: Client) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await peer.gone()
+
+    async with raw_upstream(script) as upstream:
+        with pytest.raises(HttpError) as caught:
+            await client.open(HttpRequest("GET", f"https://localhost:{upstream.port}/"))
+        assert (caught.value.kind, caught.value.sent) == ("tls", False)
+
+
+@pytest.mark.parametrize("when", ["head", "body"])
+async def test_cancelling_closes_the_connection(client: Client, tls: ssl.SSLContext | None, when: str) -> None:
+    asked = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        asked.set()
+        if when == "body":
+            await peer.send(CHUNKED)
+        await peer.gone()
+
+    async def ask(upstream: RawUpstream) -> None:
+        response = await client.open(post(upstream))
+        try:
+            await response.read()
+        finally:
+            await response.aclose()
+
+    async with raw_upstream(script, tls) as upstream:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(ask(upstream))
+            await asked.wait()
+            await asyncio.sleep(0.05)
+            task.cancel()
+        await asyncio.wait_for(upstream.peers[0].closed.wait(), 5)
+
+
+async def test_a_late_cancel_spares_the_next_exchange_on_the_connection(client: Client) -> None:
+    """The answer has come, the connection is another's, and only then the first task learns of its cancellation."""
+    async with raw_upstream(forever()) as upstream:
+        await (await client.open(post(upstream))).body(100)
+        (connection,) = client._pool.live
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(client.open(post(upstream)))
+            while connection.idle_since == 0.0 or not first.done():
+                if connection.idle_since and not first.done():
+                    second = group.create_task(client.open(post(upstream)))
+                    first.cancel()
+                    break
+                await asyncio.sleep(0)
+            else:
+                second = group.create_task(client.open(post(upstream)))
+            assert await (await second).body(100) == b"hello"
+        assert len(upstream.peers) == 1
+
+
+async def test_closing_the_client_ends_whoever_reads(client: Client, tls: ssl.SSLContext | None) -> None:
+    async with raw_upstream(sends(CHUNKED + b"1\r\na\r\n", then="hang"), tls) as upstream:
+        response = await client.open(post(upstream))
+        assert await response.read() == b"a"
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(read_to_the_end(response))
+            await asyncio.sleep(0)
+            await client.aclose()
+            assert await reading == (b"", "reset")
+        await asyncio.wait_for(upstream.peers[0].closed.wait(), 5)
+
+
+async def test_waiting_connections_are_bounded_in_time_and_number(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "IDLE_S", 0.1)
+    monkeypatch.setattr(pool, "IDLE_COUNT", 2)
+    together = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 2:
+            together.set()
+        await together.wait()
+        await peer.answer(b"hello")
+        await peer.gone()
+
+    async with raw_upstream(script) as upstream:
+        responses = await asyncio.gather(*(client.open(post(upstream)) for _ in range(3)))
+        assert [await response.body(100) for response in responses] == [b"hello"] * 3
+        assert client._pool.idle == 2
+        for peer in upstream.peers:
+            await asyncio.wait_for(peer.closed.wait(), 5)
+    assert client._pool.idle == 0
+    assert client._pool.live == set()
+
+
+async def test_a_tls_session_is_taken_up_again(client: Client, authority: trustme.CA) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    reused = []
+
+    async def script(peer: Peer) -> None:
+        reused.append(peer.writer.get_extra_info("ssl_object").session_reused)
+        await peer.request()
+        await peer.answer(b"hello", "connection: close")
+
+    async with raw_upstream(script, context) as upstream:
+        for _ in range(3):
+            await read_to_the_end(await client.open(post(upstream)))
+    assert reused == [False, True, True]
