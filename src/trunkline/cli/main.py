@@ -3,11 +3,13 @@
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from trunkline import __version__
 from trunkline.cli import chat, config, inspect, models, normalize, providers, serve
+
+UsageError = typer.BadParameter.__bases__[0]  # typer does not export its click
+ClickException = UsageError.__bases__[0]
 
 app = typer.Typer(
     name="trunkline",
@@ -48,17 +50,19 @@ def main() -> None:
     """Run the command line of this process and exit with its status. A wrong argument: status 2, one line."""
     try:
         status = app(standalone_mode=False)
-    except click.UsageError as error:
-        where = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-        _say(f"{error.format_message()}{where}")
-        status = 2
-    except click.ClickException as error:
-        _say(error.format_message())
-        status = 1
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         status = 130
     except BrokenPipeError:
         status = 0
+    except Exception as error:
+        if not isinstance(error, ClickException):
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.format_message())  # type: ignore[attr-defined]
+            sys.exit(0)
+        context = getattr(error, "ctx", None)
+        _say(f"{error.format_message()}{f' (see `{context.command_path} --help`)' if context else ''}")  # type: ignore[attr-defined]
+        status = 2 if isinstance(error, UsageError) else 1
     sys.exit(status if isinstance(status, int) else 0)
 
 

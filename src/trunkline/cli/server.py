@@ -60,8 +60,15 @@ def run(application: Application) -> int:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         sys.stderr.write(f"trunkline: cannot listen on {server.listen}: {reason}\n")
         return 1
+    running = make_server(application, opened)
+    running.run(sockets=[opened])
+    return 0 if running.started else 1
+
+
+def make_server(application: Application, opened: socket.socket) -> Server:
+    """Make the server of an application that listens on an open socket."""
+    server = application.config.server
     host, port = opened.getsockname()[:2]
-    shown = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     config = uvicorn.Config(
         application.asgi,
         http=application.protocol,
@@ -77,6 +84,4 @@ def run(application: Application) -> int:
         timeout_graceful_shutdown=max(1, round(server.grace_s)),
         backlog=BACKLOG,
     )
-    running = Server(config, application, shown)
-    running.run(sockets=[opened])
-    return 0 if running.started else 1
+    return Server(config, application, f"http://{f'[{host}]' if ':' in host else host}:{port}")
