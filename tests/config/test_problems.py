@@ -2,16 +2,22 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from trunkline.config.describe import fields
 from trunkline.config.load import build, load
 from trunkline.config.read import ConfigError
 from trunkline.config.spoken import Known
+from trunkline.core.provider import Provider
 
 KNOWN = Known(
     chat=frozenset({"openai_chat", "gemini_chat"}), media=frozenset({"openai_images"}), quirks=frozenset({"think_tags"})
 )
+NAMES = sorted({name for field in fields() for name in field.path.split(".")} | {"home", "openai", "*"})
 HOME = '[providers.home]\nbase_url = "http://home.example/v1"\nchat = { dialect = "openai_chat" }\n'
 
 
@@ -66,6 +72,14 @@ CASES = {
     HOME + 'image = { dialect = "openai_image" }': "`providers.home.image.dialect` is `openai_image`: did you mean ",
     HOME + "image = {}": "`providers.home.image.dialect` is missing",
     HOME + 'api_key = "env:HOME_KEY"': "`providers.home.api_key`: the environment variable HOME_KEY is not set",
+    HOME.replace("//home", "//user:word@home"): "`providers.home.base_url` must not hold a name or password",
+    HOME.replace("/v1", "/v1?api-version=1"): "`providers.home.base_url` must end with its path",
+    HOME.replace("home.example", "[::"): "`providers.home.base_url` must be an http:// or https:// address",
+    HOME.replace("home.example", "home.example:0"): "`providers.home.base_url` must be an http:// or https:// ",
+    HOME + 'api_key = "two\\nlines"': "`providers.home.api_key`: it holds a line break or another control character",
+    HOME
+    + 'api_key = "file:a\\u0000b"': "`providers.home.api_key`: the file a\\x00b cannot be read: embedded null byte",
+    '[models."a\\nb"]\nkind = "x\\u001b[1m"': '`models."a\\nb".kind` is `x\\x1b[1m`; allowed: text, image, video',
     HOME + 'auth = "bear"': "`providers.home.auth` is `bear`: did you mean `bearer`? allowed: bearer, api-key,",
     HOME.replace("home.example", "${HOME_HOST}"): "`providers.home`: the environment variable HOME_HOST is not set",
     HOME.replace('" }', '", quirks = ["think_tag"] }'): "`providers.home.chat.quirks` is `think_tag`: did you mean ",
@@ -78,6 +92,44 @@ CASES = {
 @pytest.mark.parametrize("text", CASES)
 def test_one_clear_sentence(text: str) -> None:
     assert [problem for problem in problems(text) if not problem.startswith(CASES[text])] == []
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["home:*", "env:NO", "openai_chat", "text", "${X}", "http://x", "http://[", "file:\0"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=3), inner),
+    max_leaves=20,
+)
+
+
+def said(tables: dict[str, Any]) -> list[str]:
+    try:
+        build(tables, {"X": "y"}, {}, KNOWN)
+    except ConfigError as error:
+        return error.problems
+    return []
+
+
+SETTINGS = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@SETTINGS
+@given(st.dictionaries(st.sampled_from(["server", "storage", "providers", "models", "keys", "media", "x"]), VALUES))
+def test_whatever_it_holds_it_is_read_or_refused_in_words(tables: dict[str, Any]) -> None:
+    assert all(problem.isprintable() for problem in said(tables))
+
+
+@SETTINGS
+@given(
+    st.sampled_from(["openai", "azure", "vllm", "home"]),
+    st.dictionaries(st.sampled_from(Provider.__struct_fields__), VALUES, min_size=1, max_size=3),
+)
+def test_whatever_a_provider_holds_it_is_read_or_refused_in_words(name: str, table: dict[str, Any]) -> None:
+    assert all(problem.isprintable() for problem in said({"providers": {name: table}}))
 
 
 def test_all_faults_are_found_at_once() -> None:

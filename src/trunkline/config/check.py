@@ -60,7 +60,7 @@ def _storage(config: Config) -> Iterator[str]:
     storage = config.storage
     for name, schemes in SCHEMES.items():
         value: Secret | None = getattr(storage, name)
-        if value and urlsplit(value.reveal()).scheme.partition("+")[0] not in schemes:
+        if value and value.reveal().partition("://")[0].partition("+")[0] not in schemes:
             yield f"`storage.{name}` must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}"
     if storage.database and storage.database.reveal().startswith("postgres") and not config.server.secret:
         yield "`server.secret` is required with PostgreSQL: all replicas sign links and check keys with it"
@@ -73,8 +73,18 @@ def _providers(config: Config) -> Iterator[str]:
             yield f"`{path}`: a provider's name holds no colon and no slash"
         sides = [(join(path, side), getattr(provider, side)) for side in ("chat", "image", "video")]
         for where, part in [(path, provider), *sides]:
-            if part and part.base_url and not _is_http(part.base_url):
-                yield f"`{where}.base_url` must be an http:// or https:// address"
+            if part and part.base_url:
+                yield from _address(f"{where}.base_url", part.base_url)
+
+
+def _address(path: str, url: str) -> Iterator[str]:
+    parts = urlsplit(url) if _is_http(url) else None
+    if not parts:
+        yield f"`{path}` must be an http:// or https:// address"
+    elif parts.username is not None or parts.password is not None:
+        yield f"`{path}` must not hold a name or password: addresses are shown; use api_key or headers"
+    elif parts.query or parts.fragment:
+        yield f"`{path}` must end with its path: what follows a `?` belongs into a part's `path`"
 
 
 def _targets(path: str, alias: Alias, states: Mapping[str, State]) -> Iterator[str]:
@@ -133,5 +143,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_http(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -79,11 +79,12 @@ def build(
     _lay_over(tables, {tuple(where.split(".")): value for where, value in overrides.items()})
     reading = Reading(lambda text: resolve(text, environ))
     own = tables.get("providers", {})
-    chosen = choose(own, environ, known, reading) if isinstance(own, Mapping) else None
+    chosen = choose(own, environ, known) if isinstance(own, Mapping) else None
     rest = {key: value for key, value in tables.items() if key != "providers" or chosen is None}
     config = reading.struct(rest, Config, "")
-    if config is None or chosen is None or reading.problems:
-        raise ConfigError(reading.problems, str(path or ""))
+    faults = [*(chosen.problems if chosen else []), *reading.problems]
+    if config is None or chosen is None or faults:
+        raise ConfigError(faults, str(path or ""))
     config = replace(config, providers=chosen.providers)
     problems, warnings = check.check(config, chosen.states)
     if problems:
@@ -96,8 +97,8 @@ def read_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError([f"cannot be read: {error.strerror}"], str(path)) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise ConfigError([f"cannot be read: {getattr(error, 'strerror', error)}"], str(path)) from None
     if len(data) > MAX_FILE_BYTES:
         raise ConfigError([f"is larger than {MAX_FILE_BYTES} bytes"], str(path))
     return data

@@ -1,19 +1,20 @@
 """Providers: the shipped files, the user's tables over them, and which of them are on."""
 
 import tomllib
-from collections.abc import Mapping
-from copy import deepcopy
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trunkline import providers as shipped
 from trunkline.config.read import Reading, join
-from trunkline.config.secrets import expand, is_set
+from trunkline.config.secrets import SecretError, expand, resolve
 from trunkline.config.spoken import Known, speak
 from trunkline.core.provider import Provider
+from trunkline.core.secret import Secret
 
 SIDES = ("chat", "image", "video")
 
@@ -28,11 +29,12 @@ class State(Struct, frozen=True):
 
 
 class Chosen(Struct):
-    """Every provider: those that are on, in order; the state of all; what is worth a warning."""
+    """Every provider: those that are on, in order; the state of all; warnings and faults."""
 
     providers: dict[str, Provider] = field(default_factory=dict)
     states: dict[str, State] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
 
 @cache
@@ -42,122 +44,126 @@ def shipped_tables() -> dict[str, dict[str, Any]]:
     return {name: tomllib.loads((folder / f"{name}.toml").read_text("utf-8")) for name in shipped.ORDER}
 
 
-def choose(own: Mapping[str, Any], environ: Mapping[str, str], known: Known | None, reading: Reading) -> Chosen:
-    """Merge the user's `[providers.X]` over the shipped files and decide which are on; faults go to `reading`."""
+def choose(own: Mapping[str, Any], environ: Mapping[str, str], known: Known | None) -> Chosen:
+    """Lay the user's `[providers.X]` over the shipped files and decide which are on."""
     chosen = Chosen()
     base = shipped_tables()
     for name in [*base, *(name for name in own if name not in base)]:
-        mine = own.get(name)
-        if mine is not None and not isinstance(mine, Mapping):
-            reading.struct(mine, Provider, join("providers", name))
-            continue
-        _Choice(name, base.get(name), mine, environ, reading).decide(chosen, known)
+        _Choice(name, base.get(name), own.get(name), environ, chosen).decide(known)
     return chosen
 
 
 class _Choice:
-    """One provider's merging."""
+    """The decision on one provider: read what is said of it, see whether it is on, resolve its secrets."""
 
     def __init__(
-        self,
-        name: str,
-        base: Mapping[str, Any] | None,
-        mine: Mapping[str, Any] | None,
-        environ: Mapping[str, str],
-        reading: Reading,
+        self, name: str, base: dict[str, Any] | None, mine: Any, environ: Mapping[str, str], chosen: Chosen
     ) -> None:
         self.name = name
         self.path = join("providers", name)
         self.base = base
-        self.mine = mine or {}
         self.declared = mine is not None
+        self.mine = mine if isinstance(mine, Mapping) else {}
+        self.table = merge(base or {}, self.mine) if isinstance(mine, Mapping | None) else mine
         self.environ = environ
-        self.reading = reading
-        self.table = deepcopy(merge(base or {}, self.mine))
-        if self.table.get("enabled") is False:
-            self.table = {key: value for key, value in self.table.items() if key not in {"api_key", "headers"}}
+        self.chosen = chosen
 
-    def decide(self, chosen: Chosen, known: Known | None) -> None:
-        key = self._pick_key()
-        unset = self._expand()
-        on, why = self._on(key, unset)
-        before = len(self.reading.problems)
-        provider = self.reading.struct(self.table, Provider, self.path)
-        if provider is None or len(self.reading.problems) > before:
+    def decide(self, known: Known | None) -> None:
+        reading = Reading(lambda text: Secret(text, text))
+        provider = reading.struct(self.table, Provider, self.path)
+        if provider is None or reading.problems:
+            self.chosen.problems += reading.problems
             return
+        provider, unset = self._expand(provider)
+        on, why = self._on(provider, unset)
         if on and self.base is None:
-            self._check_own(provider)
+            self.chosen.problems += own_problems(provider, self.path)
         if known:
             spoken = speak(provider, self.mine, self.path, known)
             provider = spoken.provider
-            self.reading.problems += spoken.problems
-            chosen.warnings += spoken.warnings if on else []
+            self.chosen.problems += spoken.problems
+            self.chosen.warnings += spoken.warnings if on else []
             if on and not (provider.chat or provider.image or provider.video):
                 on, why = False, f"its dialect {spoken.gone} is not in this build"
         if on:
-            chosen.providers[self.name] = provider
+            self.chosen.providers[self.name] = self._resolve(provider)
         elif self.declared and provider.enabled is not False:
-            chosen.warnings.append(f"`{self.path}` is off: {why}")
-        chosen.states[self.name] = State(self.name, on, why, self.base is not None)
+            self.chosen.warnings.append(f"`{self.path}` is off: {why}")
+        self.chosen.states[self.name] = State(self.name, on, why, self.base is not None)
 
-    def _pick_key(self) -> str:
-        """Keep of a shipped file's references the first that is set; give its name."""
-        if "api_key" in self.mine:
-            return "api_key"
-        refs = self.table.pop("api_key", [])
-        found = next((ref for ref in _as_list(refs) if is_set(ref, self.environ)), "")
-        if found:
-            self.table["api_key"] = found
-        return found.removeprefix("env:")
-
-    def _expand(self) -> list[str]:
-        """Put environment variables into addresses and options; give the names of those not set."""
+    def _expand(self, provider: Provider) -> tuple[Provider, list[str]]:
+        """Put environment variables into addresses and options; also give the names of those not set."""
         unset: list[str] = []
 
-        def put(text: Any, *, address: bool) -> Any:
-            if not isinstance(text, str):
-                return text
+        def put(text: str) -> str:
             value, missing = expand(text, self.environ)
             unset.extend(missing)
-            if not address:
-                return value
-            return (value if "://" in value or not value else f"http://{value}").rstrip("/")
+            return value
 
-        for table in [self.table, *(self.table.get(side) for side in SIDES)]:
-            if isinstance(table, dict) and "base_url" in table:
-                table["base_url"] = put(table["base_url"], address=True)
-        options = self.table.get("options")
-        if isinstance(options, dict):
-            self.table["options"] = {key: put(value, address=False) for key, value in options.items()}
-        return unset
+        def address(text: str) -> str:
+            value = put(text).rstrip("/")
+            return value if "://" in value or not value else f"http://{value}"
 
-    def _on(self, key: str, unset: list[str]) -> tuple[bool, str]:
-        if self.table.get("enabled") is False:
+        sides = {side: part for side in SIDES if (part := getattr(provider, side))}
+        expanded = replace(
+            provider,
+            base_url=address(provider.base_url),
+            options={key: put(value) for key, value in provider.options.items()},
+            **{side: replace(part, base_url=address(part.base_url)) for side, part in sides.items()},
+        )
+        return expanded, unset
+
+    def _on(self, provider: Provider, unset: list[str]) -> tuple[bool, str]:
+        if provider.enabled is False:
             return False, "enabled = false"
         if unset:
             if self.base is None or "base_url" in self.mine:
-                self.reading.problems.append(f"`{self.path}`: the environment variable {unset[0]} is not set")
+                self.chosen.problems.append(f"`{self.path}`: the environment variable {unset[0]} is not set")
             return False, f"{unset[0]} is not set"
-        if self.table.get("enabled") is True:
+        if provider.enabled:
             return True, "enabled = true"
-        switches = self.table.get("enabled_by", [])
-        found = key or next((name for name in switches if self.environ.get(name)), "")
+        if "api_key" in self.mine:
+            return True, "api_key is given"
+        keys = [key.name.removeprefix("env:") for key in provider.api_key]
+        found = next((name for name in (*keys, *provider.enabled_by) if self.environ.get(name)), "")
         if found:
             return True, f"{found} is set"
-        lacking = [] if self.declared else switches
-        if not switches and self.table.get("auth") != "none":
-            lacking = [ref.removeprefix("env:") for ref in _as_list((self.base or {}).get("api_key", []))]
+        lacking = [] if self.declared else provider.enabled_by
+        if not provider.enabled_by and provider.auth != "none":
+            lacking = keys
         none = f"neither {' nor '.join(lacking)} is set" if len(lacking) > 1 else f"{' '.join(lacking)} is not set"
         return not lacking, none if lacking else "declared"
 
-    def _check_own(self, provider: Provider) -> None:
-        sides = [part for part in (provider.chat, provider.image, provider.video) if part]
-        if not sides:
-            self.reading.problems.append(
-                f'`{self.path}` says not how it speaks: add chat = {{ dialect = "openai_chat" }}, image or video'
-            )
-        if not provider.base_url and not all(part.base_url for part in sides):
-            self.reading.problems.append(f"`{join(self.path, 'base_url')}` is missing")
+    def _resolve(self, provider: Provider) -> Provider:
+        """Read the secrets; of a shipped file's keys the first that is set."""
+        keys, where = list(provider.api_key), join(self.path, "api_key")
+        if "api_key" not in self.mine:
+            keys = [key for key in keys if self.environ.get(key.name.removeprefix("env:"))][:1]
+        many = len(keys) > 1
+        return replace(
+            provider,
+            api_key=tuple(self._secret(key, f"{where}[{at}]" if many else where) for at, key in enumerate(keys)),
+            headers={
+                name: self._secret(value, join(join(self.path, "headers"), name))
+                for name, value in provider.headers.items()
+            },
+        )
+
+    def _secret(self, reference: Secret, path: str) -> Secret:
+        try:
+            return resolve(reference.reveal(), self.environ)
+        except SecretError as error:
+            self.chosen.problems.append(f"`{path}`: {error}")
+            return reference
+
+
+def own_problems(provider: Provider, path: str) -> Iterator[str]:
+    """Say what a provider of the user's own lacks."""
+    sides = [part for part in (provider.chat, provider.image, provider.video) if part]
+    if not sides:
+        yield f'`{path}` says not how it speaks: add chat = {{ dialect = "openai_chat" }}, image or video'
+    if not provider.base_url and not all(part.base_url for part in sides):
+        yield f"`{join(path, 'base_url')}` is missing"
 
 
 def merge(base: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +180,3 @@ def merge(base: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
 
 def _same_dialect(below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
     return bool(above.get("dialect", below.get("dialect")) == below.get("dialect"))
-
-
-def _as_list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)

@@ -30,7 +30,7 @@ class ConfigError(Exception):
     """The configuration cannot be used. `problems` are whole sentences; the first one is the message."""
 
     def __init__(self, problems: list[str], source: str = "") -> None:
-        self.problems = problems
+        self.problems = problems = [one_line(problem) for problem in problems]
         self.source = source
         more = f" ({len(problems) - 1} more: trunkline config check)" if len(problems) > 1 else ""
         super().__init__(f"{source}: {problems[0]}{more}" if source else f"{problems[0]}{more}")
@@ -124,6 +124,11 @@ def join(path: str, key: str) -> str:
     """Write a dotted path as TOML does, quoting keys that need it."""
     key = key if BARE_KEY.fullmatch(key) else '"' + key.replace('"', '\\"') + '"'
     return f"{path}.{key}" if path else key
+
+
+def one_line(text: str) -> str:
+    """Write line breaks and control characters as escapes: a fault is one line on somebody's terminal."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def named(path: str) -> str:

@@ -20,19 +20,13 @@ def resolve(text: str, environ: Mapping[str, str]) -> Secret:
         name = text.removeprefix("env:")
         if not environ.get(name):
             raise SecretError(f"the environment variable {name or '(no name)'} is not set")
-        return Secret(environ[name].strip(), text)
+        return Secret(_line(environ[name].strip(), f"the environment variable {name}"), text)
     if text.startswith("file:"):
-        return Secret(_read(Path(text.removeprefix("file:")).expanduser()), text)
+        path = text.removeprefix("file:")
+        return Secret(_line(_read(Path(path).expanduser()), f"the file {path}"), text)
     if not text:
         raise SecretError("it is empty; write env:NAME, file:PATH or the secret itself")
-    return Secret(text)
-
-
-def is_set(text: str, environ: Mapping[str, str]) -> bool:
-    """Tell whether a reference leads somewhere, without reading it."""
-    if text.startswith("env:"):
-        return bool(environ.get(text.removeprefix("env:")))
-    return bool(text)
+    return Secret(_line(text, "it"))
 
 
 def expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -49,12 +43,19 @@ def expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
     return VARIABLE.sub(put, text), missing
 
 
+def _line(value: str, where: str) -> str:
+    """Refuse what could end a header early."""
+    if not value.isprintable():
+        raise SecretError(f"{where} holds a line break or another control character")
+    return value
+
+
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise SecretError(f"the file {path} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise SecretError(f"the file {path} cannot be read: {getattr(error, 'strerror', error)}") from None
     if len(data) > MAX_FILE_BYTES:
         raise SecretError(f"the file {path} is larger than {MAX_FILE_BYTES} bytes")
     try:
