@@ -19,6 +19,7 @@ from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.route import Route as ModelRoute
 from trunkline.core.secret import Secret
+from trunkline.http import pages
 from trunkline.http.chat_completions import ChatCompletions
 from trunkline.http.cors import Cors
 from trunkline.http.embeddings import Embeddings
@@ -36,6 +37,7 @@ from trunkline.storage.sql.migrate import upgrade
 from trunkline.telemetry.metrics import Metrics
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door
+from trunkline.web import built, why_not
 
 
 class Application:
@@ -65,6 +67,7 @@ class Application:
         self.asgi = Starlette(
             routes=[
                 *system_routes(self.live, self.metrics.text, started_s=time.time_ns() // 1_000_000_000),
+                *pages.routes(built(), why_not()),
                 Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
             ],
             middleware=[Middleware(Cors, live=self.live)],
