@@ -149,3 +149,61 @@ def test_the_first_problem_is_the_message_and_says_how_many_follow() -> None:
         read('[server]\nlisten = "nowhere"\npublic_url = "nothing"')
     assert str(caught.value).startswith("`server.listen` must be HOST:PORT")
     assert str(caught.value).endswith("(1 more: trunkline config check)")
+
+
+def test_a_file_with_everything_that_the_contract_names(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("home-key")
+    text = f"""
+[server]
+listen   = "127.0.0.1:4000"
+data_dir = "./data"
+public_url = "https://ai.example.com"
+secret = "s"
+admin_key = "a"
+[storage]
+database = "postgresql://db"
+shared   = "valkey://cache"
+media    = "s3://bucket/prefix"
+[providers.openai]
+api_key = "env:OPENAI_API_KEY"
+[providers.home]
+base_url = "http://127.0.0.1:11434/v1"
+api_key  = "file:{tmp_path}/home"
+chat     = {{ dialect = "openai_chat" }}
+image    = {{ dialect = "openai_images" }}
+[providers.local]
+model = "/models/own.gguf"
+[models.fast]
+targets  = ["groq:openai/gpt-oss-20b", {{ target = "anthropic:claude-haiku-4-5", weight = 3 }}]
+strategy = "in_order"
+timeouts = {{ connect_s = 5, first_event_s = 20, idle_s = 60 }}
+media_style = "markdown"
+kind = "text"
+progress = "off"
+on_disconnect = "cancel"
+hedge_s = 1.5
+price = {{ input_per_mtok = 1, output_per_mtok = 2.5 }}
+[models."*"]
+targets  = ["home:*"]
+[keys]
+required = true
+[media]
+retain_s = 0
+link_ttl_s = 0
+max_bytes = 1000
+allow_private = true
+proxy = "http://proxy.example:3128"
+[resume]
+max_bytes = 1000
+ttl_s = 60
+[cache]
+[debug]
+record = "captures"
+"""
+    environ = dict.fromkeys(["OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY"], "x")
+    config = read(text, environ).config
+    assert list(config.models) == ["fast", "*"]
+    assert config.models["fast"].timeouts.first_event_s == 20
+    assert config.providers["home"].api_key[0].reveal() == "home-key"
+    assert config.providers["local"].model == "/models/own.gguf"
+    assert (config.keys.required, config.media.retain_s, config.debug.record) == (True, 0, "captures")
