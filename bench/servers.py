@@ -32,6 +32,8 @@ class Server:
     headers: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     start_timeout_s: float = 20
+    slowness: float = 1
+    """Measured so many times longer than the others, to have any figures."""
     streams_max: int = 1_000_000
     """More open streams than this take it too long."""
     version: str = ""
@@ -154,6 +156,7 @@ def litellm(program: str, port: int = 9203) -> Server:
         headers=("Authorization: Bearer sk-bench",),
         env={"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"},
         start_timeout_s=120,
+        slowness=4,
         streams_max=1000,
         version=first_line(program, "--version"),
     )

@@ -168,7 +168,7 @@ void settle(Asker *a, uint64_t now, Fault fault) {
     if (!window.complaint.len && a->status != 200) buffer_add(&window.complaint, a->kept.at, a->kept.len < 400 ? a->kept.len : 400);
     return;
   }
-  if (a->asked < window.from || now >= window.to) return;
+  if (now < window.from || now >= window.to) return;
   window.requests++;
-  samples_add(&window.whole, now - a->asked);
+  if (a->asked >= window.from) samples_add(&window.whole, now - a->asked);
 }
