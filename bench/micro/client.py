@@ -9,6 +9,7 @@ import multiprocessing
 import time
 from collections.abc import Awaitable, Callable
 from statistics import median
+from typing import cast
 
 import aiohttp
 import uvloop
@@ -33,7 +34,7 @@ class Server(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         """Take what comes for one whole request."""
