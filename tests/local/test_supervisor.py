@@ -176,6 +176,15 @@ async def test_stop_ends_the_process_and_what_it_started(tmp_path: Path) -> None
         await child.address()
 
 
+async def test_stop_before_the_task_has_begun_ends_it() -> None:
+    child = SupervisedChild("local/small", "small_child", {"behaviour": "serve"})
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(child.run())
+        child.stop()
+    with pytest.raises(ChildUnavailableError, match="going down"):
+        await child.address()
+
+
 async def test_stop_while_others_wait_tells_them() -> None:
     async with supervised("serve") as child:
         waiting = asyncio.gather(child.address(), child.address(), return_exceptions=True)

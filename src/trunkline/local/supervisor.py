@@ -84,6 +84,7 @@ class SupervisedChild:
 
     def stop(self) -> None:
         """End the process for good; the task of `run` is over when it is gone."""
+        self._over = True
         if self._task is not None:
             self._task.cancel()
 
@@ -91,7 +92,7 @@ class SupervisedChild:
         """Own the process until `stop()` or cancellation."""
         self._task = asyncio.current_task()
         try:
-            while True:
+            while not self._over:
                 await self._wanted.wait()
                 await self._live()
         finally:
@@ -102,11 +103,12 @@ class SupervisedChild:
         """One life of the process, and what follows from how it ended."""
         born = _now()
         said = await self._process_life()
-        if _now() - born > STABLE_S:
+        was_ready = self._future().done()
+        if was_ready and _now() - born > STABLE_S:
             self._short_lives = 0
         pause_s = BACK_OFF_S[min(self._short_lives, len(BACK_OFF_S) - 1)]
         self._short_lives += 1
-        if self._future().done():
+        if was_ready:
             self._ready = None
             _log.warning("%s ended: %s; it is started again in %g s", self.name, said, pause_s)
             await asyncio.sleep(pause_s)
