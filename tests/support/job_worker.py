@@ -1,0 +1,51 @@
+"""A process that runs the durable engine on DBOS, for tests that kill it.
+
+`python job_worker.py DATA_DIR DATABASE REPLICA [SUBMITS]`: says `up`, then starts what it reads, a line a job.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from job_tools import Rig, a_job, opened
+
+from trunkline.core.jobs import Job
+from trunkline.jobs.durable import Durable
+from trunkline.jobs.tools import Outcome
+
+
+class WorkerRig(Rig):
+    """Books into a file that outlives the process."""
+
+    async def settle(self, job: Job, outcome: Outcome) -> int | None:
+        with (self.data_dir / "settled").open("a") as book:
+            book.write(f"{job.id} {outcome.state}\n")
+        return await super().settle(job, outcome)
+
+
+async def main(data_dir: Path, database: str, replica: str, submits: int) -> None:
+    where = data_dir / "t.db" if database == "sqlite" else database
+    dbos = data_dir / "dbos.db" if database == "sqlite" else database
+    async with opened(where) as opened_database:
+        rig = WorkerRig(opened_database, data_dir, submits=submits)
+        engine = rig.engine(replica, lambda name, step: Durable(dbos, name, step))
+        lines: asyncio.StreamReader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(engine.serve())
+            await engine.up.wait()
+            say("up")
+            while line := await lines.readline():
+                asked = json.loads(line)
+                await engine.start(a_job(asked.pop("id"), asked.pop("url"), asked.pop("script"), **asked))
+                say("started")
+
+
+def say(word: str) -> None:
+    sys.stdout.write(word + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 64))
