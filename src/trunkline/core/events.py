@@ -50,10 +50,11 @@ class TextDelta(Struct, frozen=True, gc=False):
 
 
 class ReasoningDelta(Struct, frozen=True, gc=False):
-    """A piece of the model's reasoning."""
+    """A piece of the model's reasoning. `details` is the provider's own account, verbatim; then text may be blank."""
 
     text: str
     choice: int = 0
+    details: Raw | None = None
 
 
 class RefusalDelta(Struct, frozen=True, gc=False):

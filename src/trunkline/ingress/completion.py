@@ -41,11 +41,17 @@ class _Choice:
     def __init__(self) -> None:
         self.text: list[str] = []
         self.reasoning: list[str] = []
+        self.details: list[Any] = []
         self.refusal: list[str] = []
         self.calls: list[_Call] = []
         self.logprobs: list[Raw] = []
         self.extras: dict[str, Raw] = {}
         self.finish = "stop"
+
+    def reason(self, event: ReasoningDelta) -> None:
+        self.reasoning.append(event.text)
+        if event.details is not None:
+            self.details += msgspec.json.decode(event.details, type=list[Any])
 
     def members(self, index: int, *, legacy: bool) -> dict[str, Any]:
         text = "".join(self.text)
@@ -56,6 +62,8 @@ class _Choice:
         }
         if self.reasoning:
             message["reasoning_content"] = "".join(self.reasoning)
+        if self.details:
+            message["reasoning_details"] = self.details
         if self.calls and legacy:
             message["function_call"] = self.calls[0].members()["function"]
         elif self.calls:
@@ -99,7 +107,7 @@ class Collector:
                 if event.logprobs is not None:
                     choice.logprobs.append(event.logprobs)
             elif isinstance(event, ReasoningDelta):
-                self._choice(event.choice).reasoning.append(event.text)
+                self._choice(event.choice).reason(event)
             elif isinstance(event, RefusalDelta):
                 self._choice(event.choice).refusal.append(event.text)
             elif isinstance(event, ToolCallStarted):

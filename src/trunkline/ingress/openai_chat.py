@@ -182,7 +182,7 @@ class ChunkEncoder:
         if isinstance(event, TextDelta):
             yield from self._strings(event.choice, b'{"content":', event.text, event.logprobs)
         elif isinstance(event, ReasoningDelta):
-            yield from self._strings(event.choice, b'{"reasoning_content":', event.text, None)
+            yield from self._reasoning(event)
         elif isinstance(event, RefusalDelta):
             yield from self._strings(event.choice, b'{"refusal":', event.text, None)
         elif isinstance(event, ToolCallStarted | ToolCallDelta):
@@ -256,6 +256,15 @@ class ChunkEncoder:
         for piece in _pieces(text):
             yield self._chunk(choice, name + piece + b"}", bytes(logprobs) if logprobs is not None else b"null")
             logprobs = None
+
+    def _reasoning(self, event: ReasoningDelta) -> Iterator[bytes]:
+        """Write reasoning; the provider's details go with its text, so that nobody reads it twice."""
+        if event.details is None:
+            yield from self._strings(event.choice, b'{"reasoning_content":', event.text, None)
+            return
+        text = b'"reasoning_content":' + _string(event.text) + b"," if event.text else b""
+        yield self._opened(event.choice)
+        yield self._chunk(event.choice, b'{%b"reasoning_details":%b}' % (text, bytes(event.details)))
 
     def _tool(self, event: ToolCallStarted | ToolCallDelta) -> Iterator[bytes]:
         yield self._opened(event.choice)

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from trunkline.core.errors import GatewayError
+from trunkline.wire.frame import UNREADABLE
 
 T = TypeVar("T")
 _fields = msgspec.json.Decoder(dict[str, Raw])
@@ -30,6 +31,6 @@ def typed(fields: dict[str, Raw], name: str, kind: type[T] | Any, allowed: str) 
         return None
     try:
         value: T = msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise GatewayError("invalid_value", f"`{name}` must be {allowed}.", param=name) from None
     return value

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from trunkline.core.errors import KINDS, UpstreamError
+from trunkline.wire.frame import UNREADABLE
 from trunkline.wire.read import as_count, as_dict, as_name, as_number, as_text, dicts
 
 _CONTEXT = re.compile(
@@ -63,7 +64,7 @@ def read_error_body(status: int, body: bytes, retry_after: str = "") -> Upstream
     """Read an error answer's body: JSON, or a page whose words are kept."""
     try:
         value = msgspec.json.decode(body.strip())
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         text = " ".join(_TAG.sub(" ", body[:20_000].decode("utf-8", "replace")).split())
         value = {"message": text[:300] or f"HTTP {status} without a body"}
     return read_error(value, status, retry_after)

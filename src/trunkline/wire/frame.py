@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
 
 FrameKind = Literal["json", "done", "comment", "text", "malformed", "too_large"]
 
@@ -34,8 +34,11 @@ class Reader(Protocol):
         """Say that no more bytes come."""
 
 
+UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are no JSON, are not of the type, or are nested too deeply."""
+
 Parse = Callable[[bytes | bytearray | memoryview], Any]
-"""Reads a JSON text into a typed value; raises `msgspec.DecodeError` where it cannot."""
+"""Reads a JSON text into a typed value; raises one of `UNREADABLE` where it cannot."""
 
 MAX_EVENT_BYTES = 65 * 1024 * 1024
 """An event of 64 MiB passes, with its framing."""

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from trunkline.core.notes import Notes
+from trunkline.wire.frame import UNREADABLE
 
 Loose = bytes | bytearray | memoryview
 
@@ -13,11 +14,11 @@ Loose = bytes | bytearray | memoryview
 def read_loose(data: Loose, notes: Notes, line: int = 0) -> Any:
     """Read a JSON text, or give None where no reading makes sense of it.
 
-    Strings may hold half surrogates afterwards; who puts text together pairs or replaces them (`pair_surrogates`).
+    Half surrogates become U+FFFD, but for those in `content`, which may be paired with the next delta's (`TextJoin`).
     """
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         pass
     raw = bytes(data)
     try:
@@ -26,10 +27,32 @@ def read_loose(data: Loose, notes: Notes, line: int = 0) -> Any:
         notes.add("utf8_invalid", line)
         text = raw.decode("utf-8", "replace")
     try:
-        return json.loads(text, strict=False)
+        return _whole(json.loads(text, strict=False))
     except (ValueError, RecursionError):  # ValueError also for integers of more digits than Python reads
         notes.add("malformed", line, "no JSON")
         return None
+
+
+def _whole(value: Any, name: str = "") -> Any:
+    """Replace half surrogates in all strings that are not joined later."""
+    if type(value) is str:
+        return value if name == "content" else _paired(value)
+    if type(value) is list:
+        return [_whole(item, name) for item in value]
+    if type(value) is dict:
+        return {_paired(key): _whole(item, key) for key, item in value.items()}
+    return value
+
+
+def _paired(text: str) -> str:
+    """Pair surrogates, and replace those without a partner."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 class TextJoin:
@@ -50,11 +73,7 @@ class TextJoin:
         if text and "\ud800" <= text[-1] <= "\udbff":
             self.held = text[-1]
             text = text[:-1]
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return text
+        return _paired(text)
 
     def close(self) -> str:
         """Give what was held back: half a character becomes U+FFFD."""

@@ -99,12 +99,8 @@ class ChoiceReader:
                 self.media_ready(media_of(item), out)
             for item in as_list(delta.videos):
                 self.media_ready(media_of(item, "video"), out)
-        if delta.annotations or delta.audio or delta.reasoning_details:
-            members = {
-                "annotations": delta.annotations,
-                "audio": delta.audio,
-                "reasoning_details": delta.reasoning_details,
-            }
+        if delta.annotations or delta.audio:
+            members = {"annotations": delta.annotations, "audio": delta.audio}
             fields = {name: Raw(msgspec.json.encode(value)) for name, value in members.items() if value}
             out.append(Extras(fields, self.index))
 
@@ -117,10 +113,11 @@ class ChoiceReader:
                 for item in dicts(details)
                 if as_text(item.get("type")) in kinds
             )
-        if text:
+        if text or details:
             if not text.isascii():
                 text = TextJoin().feed(text)
-            out.append(ReasoningDelta(text, self.index))
+            verbatim = Raw(msgspec.json.encode(details)) if details and type(details) is list else None
+            out.append(ReasoningDelta(text, self.index, verbatim))
         elif plain:
             self._notes.add("reasoning_spelling", line)
 

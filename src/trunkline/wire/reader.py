@@ -3,10 +3,8 @@
 import re
 from typing import Any
 
-from msgspec import DecodeError
-
 from trunkline.core.notes import Notes
-from trunkline.wire.frame import MAX_EVENT_BYTES, Frame, Parse
+from trunkline.wire.frame import MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
 from trunkline.wire.scanner import MAX_DEPTH, Scanner
 
 _EOL = re.compile(rb"\r\n|\n|\r")
@@ -99,7 +97,7 @@ class EventReader:
                 text = line[6:]
                 try:
                     value = parse(text)
-                except (DecodeError, RecursionError):
+                except UNREADABLE:
                     self._read_line(line, frames)
                 else:
                     if not self._separated:
@@ -141,7 +139,7 @@ class EventReader:
         elif tail[-1] == 0x7D and len(tail) <= _PROMPT_BYTES and tail[:6] == b"data: " and not scanner.buffer:
             try:
                 value = self._parse(tail[6:])
-            except (DecodeError, RecursionError):
+            except UNREADABLE:
                 return
             self._tail = bytearray()
             self._begun = True
@@ -223,7 +221,7 @@ class EventReader:
         text = cut + text
         if text.startswith(_DONE):
             self._done(frames, mangled=text != _DONE or cut != b"")
-        elif len(text) > 1 and _DONE.startswith(text):
+        elif _is_mark(text):
             self._done_tail = text
         elif text[0] in b"{[" or (self._in_array and text[0] in b",]"):
             self._scan(text, frames, prefixed=prefixed)
@@ -256,12 +254,13 @@ class EventReader:
                     self._guard(frames)
                     return
                 self._emit(frames)
-            elif text.startswith(_DONE[:2], position):
+            elif byte == 0x5B and _is_mark(text[position : position + len(_DONE)]):
                 self._read_text(text[position:], frames, prefixed=prefixed)
                 return
-            elif byte == 0x5B and not self._in_array:
+            elif byte == 0x5B:
+                if not self._in_array:
+                    self._notes.add("array_of_chunks", self._line)
                 self._in_array = True
-                self._notes.add("array_of_chunks", self._line)
                 position += 1
             elif byte == 0x5D and self._in_array:
                 self._in_array = False
@@ -332,5 +331,10 @@ class EventReader:
     def _read_value(self, data: bytes | bytearray | memoryview) -> Any:
         try:
             return self._parse(data)
-        except (DecodeError, RecursionError):
+        except UNREADABLE:
             return None
+
+
+def _is_mark(text: bytes) -> bool:
+    """Say whether a text is the end mark, or its start."""
+    return len(text) > 1 and _DONE.startswith(text)
