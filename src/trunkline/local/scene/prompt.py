@@ -28,10 +28,11 @@ DRIVING = {
 INDOORS = {
     chr(code) for code in (*range(0x1F345, 0x1F380), *range(0x1F950, 0x1F970), *range(0x1F9C0, 0x1F9CC), 0x1F382)
 }
-_ALIVE = (
-    *(range(0x1F400, 0x1F43F), range(0x1F466, 0x1F488), range(0x1F980, 0x1F9AF), range(0x1F9B8, 0x1F9BA)),
-    *(range(0x1F9CD, 0x1F9E0), range(0x1F3C2, 0x1F3CD), range(0x1F930, 0x1F93F), range(0x1F6B4, 0x1F6B7)),
-    *(range(0x1F385, 0x1F386), range(0x1F574, 0x1F57B), range(0x1F916, 0x1F917), range(0x1FACC, 0x1FAD0)),
+_ANIMALS = (range(0x1F400, 0x1F43F), range(0x1F980, 0x1F9AF), range(0x1FACC, 0x1FAD0))
+_HUMANS = (
+    *(range(0x1F466, 0x1F488), range(0x1F9B8, 0x1F9BA), range(0x1F9CD, 0x1F9E0), range(0x1F930, 0x1F93F)),
+    *(range(0x1F3C2, 0x1F3CD), range(0x1F574, 0x1F57B), range(0x1F6B4, 0x1F6B7), range(0x1F977, 0x1F978)),
+    *(range(0x1F385, 0x1F386), range(0x1F916, 0x1F917)),
 )
 
 
@@ -62,9 +63,14 @@ def is_in(symbol: str, kinds: set[str]) -> bool:
     return symbol[0] in kinds
 
 
+def human(symbol: str) -> bool:
+    """Whether the emoji is a person, or a robot."""
+    return any(ord(symbol[0]) in block for block in _HUMANS)
+
+
 def alive(symbol: str) -> bool:
     """Whether the emoji is a person or an animal."""
-    return any(ord(symbol[0]) in block for block in _ALIVE)
+    return human(symbol) or any(ord(symbol[0]) in block for block in _ANIMALS)
 
 
 def parse(prompt: str) -> Scene:
@@ -87,7 +93,7 @@ def describe(scene: Scene) -> str:
     around = f"place: {scene.place}, time: {scene.time}, weather: {scene.weather}"
     text = f"Drawn as a storybook scene: {drawn or 'no subject'} ({around})."
     if scene.unknown:
-        text += f" Not known, so only lettered in the picture: {', '.join(scene.unknown)}."
+        text += f" Not known, so only lettered in the picture: {', '.join(scene.unknown)[:500]}."
     return text
 
 

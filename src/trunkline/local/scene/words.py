@@ -174,7 +174,8 @@ _ART = (  # the emoji that show a thing: signs, buttons, arrows, clocks, hands a
     *(*range(0x1F5A5, 0x1F600), *range(0x1F680, 0x1F6AB), *range(0x1F6B2, 0x1F6B7), *range(0x1F6CB, 0x1F700)),
     *(*range(0x1F930, 0x1F970), *range(0x1F977, 0x1F978), *range(0x1F97B, 0x1FA00), *range(0x1FA70, 0x1FAE0)),
 )
-_SKINS = range(0x1F3FB, 0x1F400)
+_LOOKS = {*map(chr, range(0x1F3FB, 0x1F400)), *"👱🦰🦱🦲🦳"}
+"""Skins and hair: said in words of their own."""
 
 
 @functools.cache
@@ -183,7 +184,7 @@ def lexicon() -> dict[str, Meaning]:
     emoji.config.load_language("zh")
     art, found = set(_ART), dict[str, Meaning]()
     for symbol, data in emoji.EMOJI_DATA.items():
-        if ord(symbol[0]) not in art or any(ord(part) in _SKINS for part in symbol):
+        if ord(symbol[0]) not in art or not _LOOKS.isdisjoint(symbol):
             continue
         found[symbol] = found[symbol.rstrip("\ufe0f")] = Meaning("subject", symbol)
         if data["status"] == emoji.STATUS["fully_qualified"]:
