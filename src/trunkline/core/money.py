@@ -1,11 +1,13 @@
 """Money: whole micro-dollars, rounded up; periods of a budget; the row a call leaves in the ledger."""
 
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
 
 MICRO = 1_000_000
+DAY_MS = 86_400_000
 
 Period = Literal["total", "day", "month"]
 EndReason = Literal["completed", "failed", "cancelled", "timeout", "refused", "shutdown", "crashed"]
@@ -23,6 +25,29 @@ def microusd(usd: Decimal | float | str) -> int:
 def usd(microusd: int) -> float:
     """Micro-dollars as dollars, for people and JSON."""
     return microusd / MICRO
+
+
+@lru_cache(maxsize=16)
+def _date(day: int) -> str:
+    """Give the date (`2026-11-04`) of a number of days since 1970."""
+    # Years are counted from 1 March of the year 0, so that the leap day is the last of its year.
+    days = day + 719_468
+    era, of_era = divmod(days, 146_097)
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    shifted = (5 * of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    return f"{year + era * 400 + (month <= 2):04d}-{month:02d}-{of_year - (153 * shifted + 2) // 5 + 1:02d}"
+
+
+def day_of(ms: int) -> str:
+    """Give the day (UTC, `2026-11-04`) of an instant; its first seven characters are the month."""
+    return _date(ms // DAY_MS)
+
+
+def periods_of(day: str) -> tuple[str, str, str]:
+    """Give the periods that a day's spending counts in: `total`, the day, its month."""
+    return ("total", day, day[:7])
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,14 +74,13 @@ class Spend(Struct, frozen=True):
 class LedgerRow(Struct, frozen=True, kw_only=True):
     """One call, settled. The id makes booking idempotent: a row is booked once, however often it is handed in.
 
-    `day` (`2026-11-04`, UTC, of the call's start) says which periods the cost belongs to. `cost_microusd` None: no
-    price was known. `estimated`: the tokens are our own count. `repairs` is JSON, name to count; `extra` is JSON of
-    what the upstream counted beyond our fields.
+    The cost belongs to the day and month in which the call began. `cost_microusd` None: no price was known.
+    `estimated`: the tokens are our own count. `repairs` is JSON, name to count; `extra` is JSON of what the upstream
+    counted beyond our fields.
     """
 
     id: str
     key_id: str
-    day: str
     started_ms: int
     ended_ms: int
     group_id: str = ""

@@ -74,10 +74,10 @@ class KeyStore(Protocol):
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """What a process wants to hold of a key's budget on one day, beside what it must hold.
+    """What a process wants to hold of the budgets of a key (and its group) on one day.
 
-    `must` is in use by running calls and calls not yet booked, and stays reserved whatever happens; `demand` is what
-    waiting calls want; as much as the rule of `policy.budget` allows is added on top.
+    `must` is in use by running calls and by calls not yet booked, and is held whatever happens; `demand` is what
+    waiting calls want on top.
     """
 
     reservation_id: str
@@ -89,51 +89,59 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 class Grant(Struct, frozen=True):
-    """What the budgets gave: `free` micro-dollars beyond what must be held.
+    """What the budgets gave: `free` micro-dollars beyond what must be held, more than the demand where there is plenty.
 
-    When the demand was not met, `elsewhere` is what other processes hold of the same budgets and do not use: it comes
-    back within a second.
+    When it is less than the demand: `short` says which budget ends, and `elsewhere` is what other processes hold of it
+    without using it, which comes back within a second.
     """
 
     free: int
+    short: str = ""
     elsewhere: int = 0
+
+
+class Kept(Struct, frozen=True):
+    """How large an allowance is to be from now on, and which part of it no call uses. 0: it ends."""
+
+    amount: int
+    spare: int = 0
 
 
 class MoneyStore(Protocol):
     """Budgets and the ledger. What is reserved of an owner's budget is always the sum of its open reservations."""
 
     async def resize(self, ask: Ask) -> Grant:
-        """Make a process's allowance (new, if need be) as large as asked, or as the budgets of key and group allow."""
+        """Make a process's allowance (new, if need be) as large as asked, or as the budgets allow (`policy.budget`).
 
-    async def book(self, rows: Sequence[LedgerRow], holds: Mapping[str, tuple[int, int]]) -> None:
-        """Write ledger rows and their costs, and set allowances to `(amount, spare)`; (0, 0) ends one.
-
-        May be repeated with the same arguments: rows booked before are left out, allowances are absolute.
-        An allowance that was swept in the meantime is left as it is.
+        Raises StaleOwnerError when the allowance was swept: the process's lease was over.
         """
 
-    async def reserve(self, reservation_id: str, key: Key, day: str, amount: int, *, job_id: str) -> bool:
-        """Set money aside for a job, until it is settled or released; False: a budget does not allow it."""
+    async def book(self, rows: Sequence[LedgerRow], allowances: Mapping[str, Kept]) -> None:
+        """Write ledger rows and their costs, and set allowances, by id.
+
+        May be repeated: rows booked before are left out, and allowances are absolute. A swept one stays swept.
+        """
+
+    async def reserve(self, reservation_id: str, key: Key, day: str, amount: int, *, job_id: str) -> Grant:
+        """Set money aside for a job, until it is settled or released; `free` is the amount, or 0: not reserved."""
 
     async def settle(self, reservation_id: str, row: LedgerRow) -> bool:
-        """End a job's reservation, book its row and mark the job as billed; False (and nothing done): it was before."""
+        """End a job's reservation, book its row and mark the job as billed; False, and nothing done: it had ended."""
 
     async def release(self, reservation_id: str) -> bool:
-        """End a job's reservation without a cost; False: it had ended before."""
+        """End a job's reservation without a cost; False: it had ended."""
 
     async def sweep(self) -> int:
-        """End the allowances of processes whose lease is over; gives how many."""
+        """End the reservations of processes whose lease is over and of jobs that are no more; gives how many."""
 
     async def spend(self, owner_id: str, periods: Sequence[str]) -> list[Spend]:
         """Give what a key or group has spent and reserved in these periods (zeros where nothing was)."""
 
-    async def rows(
-        self, *, key_id: str | None = None, before_ms: int | None = None, limit: int = 50
-    ) -> list[LedgerRow]:
-        """List ledger rows, newest first."""
+    async def rows(self, *, key_id: str | None = None, after: str = "", limit: int = 50) -> list[LedgerRow]:
+        """List ledger rows, newest first; `after` is the id of the last one seen."""
 
     async def prune_ledger(self, before_ms: int) -> int:
-        """Delete ledger rows of calls that began earlier (what was spent stays); gives how many."""
+        """Delete rows of calls that began earlier; what was spent stays. Gives how many."""
 
 
 class JobStore(Protocol):

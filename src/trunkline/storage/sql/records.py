@@ -35,9 +35,11 @@ class Records(Generic[T]):
         }
 
 
-def paged(query: Select[Any], table: Table, after: str, *, ascending: bool = False) -> Select[Any]:
-    """Order a query by creation, newest first unless `ascending`, and go on after the row of this id."""
-    created, identity = table.c.created_ms, table.c.id
+def paged(
+    query: Select[Any], table: Table, after: str, *, ascending: bool = False, by: str = "created_ms"
+) -> Select[Any]:
+    """Order a query by an instant (creation), newest first unless `ascending`, and go on after the row of this id."""
+    created, identity = table.c[by], table.c.id
     if after:
         seen = select(created).where(identity == after).scalar_subquery()
         query = query.where(

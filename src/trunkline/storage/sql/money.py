@@ -1,0 +1,279 @@
+"""Budgets and the ledger on SQL: the port `core.state.MoneyStore`.
+
+Locks are always taken in one order, reservations before spend, each sorted: transactions wait, but never in a ring.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import and_, bindparam, delete, exc, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from trunkline.core.jobs import UNFINISHED
+from trunkline.core.keys import Key
+from trunkline.core.money import LedgerRow, Spend, day_of, periods_of
+from trunkline.core.state import Ask, Grant, Kept, StaleOwnerError
+from trunkline.policy import budget
+from trunkline.storage.sql.database import Database, now_ms, upsert
+from trunkline.storage.sql.leases import living
+from trunkline.storage.sql.records import Records, paged
+from trunkline.storage.sql.tables import jobs, ledger, reservations, spend
+
+LEDGER = Records(ledger, LedgerRow)
+SPEND = (spend.c.owner_id, spend.c.period, spend.c.spent_microusd, spend.c.reserved_microusd, spend.c.calls)
+FORGOTTEN_MS = 600_000
+"""After this long a reservation of a job that is no more is ended."""
+Place = tuple[str, str]
+"""An owner and a period."""
+
+
+class SqlMoney:
+    """See `core.state.MoneyStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        marks = ["?" if database.sqlite else f"${n + 1}" for n in range(len(LEDGER.columns))]
+        names = ", ".join(column.name for column in LEDGER.columns)
+        self._insert = f"INSERT INTO ledger ({names}) VALUES ({', '.join(marks)})"  # noqa: S608 - names of our own
+
+    async def resize(self, ask: Ask) -> Grant:
+        async with self._database.write() as connection:
+            own = await _lock(connection, ask.reservation_id)
+            if own is not None and own.state != "open":
+                raise StaleOwnerError(ask.reservation_id)
+            held = own.amount if own else 0
+            rooms = await _rooms(connection, ask.key, ask.day, held)
+            free = budget.grant([room for _, room in rooms], ask.must, ask.demand)
+            now = Kept(ask.must + free, max(0, free - ask.demand))
+            if own is None:
+                await _open(connection, ask.reservation_id, ask.key, ask.day, now, holder=ask.holder)
+            else:
+                await _set(connection, [(ask.reservation_id, now, "open")])
+            await _count(connection, _places(budget.owners(ask.key), ask.day, reserved=now.amount - held))
+            if free >= ask.demand:
+                return Grant(free)
+            return await _too_little(connection, ask.reservation_id, rooms, free, ask.must + ask.demand)
+
+    async def book(self, rows: Sequence[LedgerRow], allowances: Mapping[str, Kept]) -> None:
+        try:
+            await self._book(rows, allowances)
+        except exc.IntegrityError:
+            ids = [row.id for row in rows]
+            async with self._database.read() as connection:
+                booked = set((await connection.execute(select(ledger.c.id).where(ledger.c.id.in_(ids)))).scalars())
+            await self._book([row for row in rows if row.id not in booked], allowances)
+
+    async def _book(self, rows: Sequence[LedgerRow], allowances: Mapping[str, Kept]) -> None:
+        counts: dict[Place, Spend] = {}
+        async with self._database.write() as connection:
+            kept = []
+            for reservation_id in sorted(allowances):
+                held = await _lock(connection, reservation_id)
+                if held is None or held.state != "open":
+                    continue
+                now = allowances[reservation_id]
+                kept.append((reservation_id, now, "open" if now.amount else "settled"))
+                _add(counts, held.owners, held.day, reserved=now.amount - held.amount)
+            if rows:
+                await connection.exec_driver_sql(self._insert, [msgspec.structs.astuple(row) for row in rows])
+            for row in rows:
+                owners = (row.key_id, row.group_id) if row.group_id else (row.key_id,)
+                _add(counts, owners, day_of(row.started_ms), spent=row.cost_microusd or 0, calls=1)
+            if kept:
+                await _set(connection, kept)
+            await _count(connection, counts)
+
+    async def reserve(self, reservation_id: str, key: Key, day: str, amount: int, *, job_id: str) -> Grant:
+        async with self._database.write() as connection:
+            rooms = await _rooms(connection, key, day, 0)
+            if any(room < amount for _, room in rooms):
+                return await _too_little(connection, reservation_id, rooms, 0, amount)
+            await _open(connection, reservation_id, key, day, Kept(amount), job_id=job_id)
+            await _count(connection, _places(budget.owners(key), day, reserved=amount))
+            return Grant(amount)
+
+    async def settle(self, reservation_id: str, row: LedgerRow) -> bool:
+        async with self._database.write() as connection:
+            if not await _end(connection, reservation_id, "settled"):
+                return False
+            await connection.execute(ledger.insert().values(LEDGER.values(row)))
+            owners = (row.key_id, row.group_id) if row.group_id else (row.key_id,)
+            spent = _places(owners, day_of(row.started_ms), spent=row.cost_microusd or 0, calls=1)
+            await _count(connection, spent)
+            billed = update(jobs).where(jobs.c.id == row.job_id, jobs.c.billed.is_(False))
+            await connection.execute(billed.values(billed=True, cost_microusd=row.cost_microusd, updated_ms=now_ms()))
+            return True
+
+    async def release(self, reservation_id: str) -> bool:
+        async with self._database.write() as connection:
+            return await _end(connection, reservation_id, "released")
+
+    async def sweep(self) -> int:
+        of_the_dead = and_(reservations.c.job_id == "", reservations.c.holder.not_in(living()))
+        unfinished = select(jobs.c.id).where(jobs.c.state.in_(UNFINISHED))
+        of_no_job = and_(
+            reservations.c.job_id != "",
+            reservations.c.updated_ms < now_ms() - FORGOTTEN_MS,
+            reservations.c.job_id.not_in(unfinished),
+        )
+        query = select(reservations.c.id).where(reservations.c.state == "open", or_(of_the_dead, of_no_job))
+        async with self._database.read() as connection:
+            orphans = (await connection.execute(query)).scalars().all()
+        ended = 0
+        for orphan in orphans:  # each alone, for the order of locks
+            async with self._database.write() as connection:
+                ended += await _end(connection, orphan, "expired")
+        return ended
+
+    async def spend(self, owner_id: str, periods: Sequence[str]) -> list[Spend]:
+        query = select(*SPEND).where(spend.c.owner_id == owner_id, spend.c.period.in_(periods))
+        async with self._database.read() as connection:
+            found = {row.period: Spend(*row[1:]) for row in await connection.execute(query)}
+        return [found.get(period, Spend(period)) for period in periods]
+
+    async def rows(self, *, key_id: str | None = None, after: str = "", limit: int = 50) -> list[LedgerRow]:
+        query = select(*LEDGER.columns).limit(limit)
+        if key_id is not None:
+            query = query.where(ledger.c.key_id == key_id)
+        async with self._database.read() as connection:
+            rows = await connection.execute(paged(query, ledger, after, by="started_ms"))
+            return [LEDGER.read(row) for row in rows]
+
+    async def prune_ledger(self, before_ms: int) -> int:
+        async with self._database.write() as connection:
+            return (await connection.execute(delete(ledger).where(ledger.c.started_ms < before_ms))).rowcount
+
+
+class Held(Struct, frozen=True):
+    """A reservation as it is."""
+
+    state: str
+    amount: int
+    owners: tuple[str, ...]
+    day: str
+
+
+async def _lock(connection: AsyncConnection, reservation_id: str) -> Held | None:
+    """Give a reservation and keep others from it until the transaction's end."""
+    columns = (reservations.c.state, reservations.c.amount_microusd, reservations.c.key_id, reservations.c.group_id)
+    query = select(*columns, reservations.c.day).where(reservations.c.id == reservation_id).with_for_update()
+    row = (await connection.execute(query)).one_or_none()
+    if row is None:
+        return None
+    state, amount, key_id, group_id, day = row
+    return Held(state, amount, (key_id, group_id) if group_id else (key_id,), day)
+
+
+async def _open(  # noqa: PLR0913 - the columns of a row
+    connection: AsyncConnection,
+    reservation_id: str,
+    key: Key,
+    day: str,
+    kept: Kept,
+    *,
+    holder: str = "",
+    job_id: str = "",
+) -> None:
+    values = {
+        "id": reservation_id,
+        "key_id": key.id,
+        "group_id": key.group_id,
+        "day": day,
+        "holder": holder,
+        "job_id": job_id,
+        "amount_microusd": kept.amount,
+        "spare_microusd": kept.spare,
+        "created_ms": now_ms(),
+        "updated_ms": now_ms(),
+    }
+    await connection.execute(reservations.insert().values(values))
+
+
+async def _set(connection: AsyncConnection, kept: Iterable[tuple[str, Kept, str]]) -> None:
+    """Set amount, spare part and state of reservations."""
+    statement = (
+        update(reservations)
+        .where(reservations.c.id == bindparam("which"))
+        .values(amount_microusd=bindparam("amount"), spare_microusd=bindparam("spare"), state=bindparam("now"))
+        .values(updated_ms=now_ms())
+    )
+    rows = [{"which": id_, "amount": now.amount, "spare": now.spare, "now": state} for id_, now, state in kept]
+    await connection.execute(statement, rows)
+
+
+async def _end(connection: AsyncConnection, reservation_id: str, state: str) -> bool:
+    """End an open reservation, giving all of it back; False: it is not open."""
+    held = await _lock(connection, reservation_id)
+    if held is None or held.state != "open":
+        return False
+    await _set(connection, [(reservation_id, Kept(0), state)])
+    await _count(connection, _places(held.owners, held.day, reserved=-held.amount))
+    return True
+
+
+async def _rooms(connection: AsyncConnection, key: Key, day: str, held: int) -> list[tuple[budget.Limit, int]]:
+    """Give what each budget of the key has left, `held` counted as free; locks them until the transaction's end."""
+    limits = budget.limits(key, day)
+    if not limits:
+        return []
+    owners, periods = budget.owners(key), periods_of(day)
+    query = select(*SPEND).where(spend.c.owner_id.in_(owners), spend.c.period.in_(periods))
+    query = query.order_by(spend.c.owner_id, spend.c.period).with_for_update()
+    found = {(row[0], row[1]): Spend(*row[1:]) for row in await connection.execute(query)}
+    if len(found) < len(owners) * len(periods):
+        await _count(connection, _places(owners, day))
+        found = {(row[0], row[1]): Spend(*row[1:]) for row in await connection.execute(query)}
+    return [(limit, budget.left(limit, found, held)) for limit in limits]
+
+
+async def _too_little(
+    connection: AsyncConnection, own: str, rooms: list[tuple[budget.Limit, int]], free: int, wanted: int
+) -> Grant:
+    """Say which budget ends, and how much of what it has given others do not use."""
+    short = [limit for limit, room in rooms if room < wanted]
+    elsewhere = []
+    for owner in {limit.owner_id for limit in short}:
+        query = select(func.coalesce(func.sum(reservations.c.spare_microusd), 0)).where(
+            reservations.c.state == "open",
+            reservations.c.id != own,
+            or_(reservations.c.key_id == owner, reservations.c.group_id == owner),
+        )
+        elsewhere.append(int((await connection.execute(query)).scalar_one()))
+    return Grant(free, short[0].name, min(elsewhere))
+
+
+def _places(
+    owners: Iterable[str], day: str, *, spent: int = 0, reserved: int = 0, calls: int = 0
+) -> dict[Place, Spend]:
+    """Give what is to be added, everywhere that a call of these owners on this day counts."""
+    counts: dict[Place, Spend] = {}
+    _add(counts, owners, day, spent=spent, reserved=reserved, calls=calls)
+    return counts
+
+
+def _add(  # noqa: PLR0913 - the columns of a row
+    counts: dict[Place, Spend], owners: Iterable[str], day: str, *, spent: int = 0, reserved: int = 0, calls: int = 0
+) -> None:
+    for owner in owners:
+        for period in periods_of(day):
+            now = counts.get((owner, period)) or Spend(period)
+            counts[owner, period] = Spend(period, now.spent + spent, now.reserved + reserved, now.calls + calls)
+
+
+async def _count(connection: AsyncConnection, counts: Mapping[Place, Spend]) -> None:
+    """Add to what was spent and reserved, in the order of places."""
+    if not counts:
+        return
+    statement = upsert(connection, spend)
+    names = ("spent_microusd", "reserved_microusd", "calls")
+    statement = statement.on_conflict_do_update(
+        index_elements=[spend.c.owner_id, spend.c.period],
+        set_={name: spend.c[name] + statement.excluded[name] for name in names},
+    )
+    rows = [
+        {"owner_id": owner, "period": period, **dict(zip(names, (now.spent, now.reserved, now.calls), strict=True))}
+        for (owner, period), now in sorted(counts.items(), key=itemgetter(0))
+    ]
+    await connection.execute(statement, rows)
