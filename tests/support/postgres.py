@@ -28,40 +28,48 @@ def tool(name: str) -> str:
     return str(found)
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """A server of our own on a free port; gives its URL without a database name."""
-    home = Path(tempfile.mkdtemp(prefix="trunkline-pg-", dir="/tmp"))
-    user = as_nobody()
-    if user:
-        os.chown(home, user["user"], user["group"])
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    data = str(home / "data")
+class Postgres:
+    """A server on a free port, in a directory that goes with it; it may be stopped and started."""
 
-    def run(*command: str) -> None:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.user = as_nobody()
+        if self.user:
+            os.chown(home, self.user["user"], self.user["group"])
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self.url = f"postgresql://trunkline@127.0.0.1:{self.port}"
+        self.run("initdb", "-D", str(home / "data"), "-U", "trunkline", "-A", "trust", "-E", "UTF8")
+
+    def run(self, name: str, *arguments: str) -> None:
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=home, env=environment, **user)
+        command = [tool(name), *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.home, env=environment, **self.user)
 
-    run(tool("initdb"), "-D", data, "-U", "trunkline", "-A", "trust", "-E", "UTF8")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
-    control = [tool("pg_ctl"), "-D", data, "-w", "-l", str(home / "log"), "-o", options]
-    run(*control, "start")
-    try:
-        yield f"postgresql://trunkline@127.0.0.1:{port}"
-    finally:
-        run(*control, "-m", "immediate", "stop")
-        shutil.rmtree(home)
+    def control(self, *arguments: str) -> None:
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        self.run("pg_ctl", "-D", str(self.home / "data"), "-w", "-l", str(self.home / "log"), "-o", options, *arguments)
+
+    def start(self) -> None:
+        self.control("start")
+
+    def stop(self) -> None:
+        """Stop at once, as a crash does: clients are cut off."""
+        self.control("-m", "immediate", "stop")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    server = Postgres(Path(tempfile.mkdtemp(prefix="trunkline-pg-", dir="/tmp")))
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(server.home)
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str) -> str:
+def postgres_url(postgres_server: Postgres) -> str:
     """A fresh database on the server."""
     name = f"t{secrets.token_hex(6)}"
-    port = postgres_server.rpartition(":")[2]
-    subprocess.run(
-        [tool("createdb"), "-h", "127.0.0.1", "-p", port, "-U", "trunkline", name],
-        check=True,
-        env={"PATH": os.environ["PATH"]},
-    )
-    return f"{postgres_server}/{name}"
+    postgres_server.run("createdb", "-h", "127.0.0.1", "-p", str(postgres_server.port), "-U", "trunkline", name)
+    return f"{postgres_server.url}/{name}"

@@ -27,6 +27,12 @@ def usd(microusd: int) -> float:
     return microusd / MICRO
 
 
+def dollars(microusd: int) -> str:
+    """Say an amount to people: `$5.00`, `$0.000012`."""
+    whole, rest = divmod(microusd, MICRO)
+    return f"${whole:,}.{f'{rest:06d}'.rstrip('0'):0<2}"
+
+
 @lru_cache(maxsize=16)
 def _date(day: int) -> str:
     """Give the date (`2026-11-04`) of a number of days since 1970."""

@@ -5,7 +5,7 @@ Every method raises `StorageError` when the database cannot be reached or writte
 itself sets them (`created_ms`, `updated_ms`, …).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -18,6 +18,10 @@ from trunkline.core.money import LedgerRow, Spend
 
 class StorageError(Exception):
     """The database is away, full or read-only; nothing was written."""
+
+
+class UnstorableError(ValueError):
+    """The database will never take this: a number beyond 64 bits, text that is no text. Nothing was written."""
 
 
 class StaleOwnerError(Exception):
@@ -91,8 +95,8 @@ class Ask(Struct, frozen=True, kw_only=True):
 class Grant(Struct, frozen=True):
     """What the budgets gave: `free` micro-dollars beyond what must be held, more than the demand where there is plenty.
 
-    When it is less than the demand: `short` says which budget ends, and `elsewhere` is what other processes hold of it
-    without using it, which comes back within a second.
+    Below zero: what must be held is more than the budgets have. When it is less than the demand, `short` says which
+    budget ends, and `elsewhere` is what other processes hold of it without using it: it comes back within a second.
     """
 
     free: int
@@ -101,7 +105,7 @@ class Grant(Struct, frozen=True):
 
 
 class Kept(Struct, frozen=True):
-    """How large an allowance is to be from now on, and which part of it no call uses. 0: it ends."""
+    """How large an allowance is to be from now on, and which part of it no call uses. 0: it is forgotten."""
 
     amount: int
     spare: int = 0
@@ -120,6 +124,7 @@ class MoneyStore(Protocol):
         """Write ledger rows and their costs, and set allowances, by id.
 
         May be repeated: rows booked before are left out, and allowances are absolute. A swept one stays swept.
+        Raises UnstorableError when a row is at fault.
         """
 
     async def reserve(self, reservation_id: str, key: Key, day: str, amount: int, *, job_id: str) -> Grant:
@@ -132,7 +137,10 @@ class MoneyStore(Protocol):
         """End a job's reservation without a cost; False: it had ended."""
 
     async def sweep(self) -> int:
-        """End the reservations of processes whose lease is over and of jobs that are no more; gives how many."""
+        """End the reservations of processes whose lease is over and of jobs that are no more; gives how many.
+
+        Forgets reservations that ended a week ago.
+        """
 
     async def spend(self, owner_id: str, periods: Sequence[str]) -> list[Spend]:
         """Give what a key or group has spent and reserved in these periods (zeros where nothing was)."""
@@ -142,6 +150,31 @@ class MoneyStore(Protocol):
 
     async def prune_ledger(self, before_ms: int) -> int:
         """Delete rows of calls that began earlier; what was spent stays. Gives how many."""
+
+
+class Journal(Protocol):
+    """Ledger rows on the local disk until the database has them. Methods raise OSError when the disk is full."""
+
+    def write(self, rows: list[LedgerRow]) -> None:
+        """Add rows to the open segment: all of them, or none."""
+
+    def cut(self) -> str | None:
+        """End the open segment and give its name; None: nothing was written."""
+
+    def read(self, segment: str) -> list[LedgerRow]:
+        """Give the rows of a segment; lines that are none are put aside in `rejected.jsonl`."""
+
+    def drop(self, segment: str) -> None:
+        """Forget a segment: its rows are booked."""
+
+    def reject(self, row: LedgerRow) -> None:
+        """Put aside a row that the database will never take, in `rejected.jsonl`, for a person to look at."""
+
+    def left(self) -> Generator[str]:
+        """Give the segments of processes that are dead; they are no other's while iterating."""
+
+    def close(self) -> None:
+        """Let go; segments that are still there are found by the next process."""
 
 
 class JobStore(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from trunkline.core.keys import Key
-from trunkline.core.money import Budget, Spend, periods_of, usd
+from trunkline.core.money import Budget, Spend, dollars, periods_of
 
 SHARE = 16
 """Where there is plenty, a process holds at most this part of what is left."""
@@ -34,7 +34,7 @@ def limits(key: Key, day: str) -> list[Limit]:
 def _limits(owner_id: str, budget: Budget, day: str, whose: str) -> list[Limit]:
     mosts = ((budget.total, "in all"), (budget.day, "a day"), (budget.month, "a month"))
     return [
-        Limit(owner_id, period, most, f"{whose} budget of ${usd(most):,.6g} {per}")
+        Limit(owner_id, period, most, f"{whose} budget of {dollars(most)} {per}")
         for period, (most, per) in zip(periods_of(day), mosts, strict=True)
         if most is not None
     ]
@@ -47,6 +47,9 @@ def left(limit: Limit, spend: Mapping[tuple[str, str], Spend], own: int) -> int:
 
 
 def grant(rooms: Sequence[int], must: int, demand: int) -> int:
-    """Give what may be held beyond `must`: the demand if there is room, and more where there is plenty."""
-    room = max(0, min(rooms) - must)
+    """Give what may be held beyond `must`: the demand if there is room, and more where there is plenty.
+
+    Below zero: what must be held is more than the budgets have; so much has to come back before anything is given.
+    """
+    room = min(rooms) - must
     return min(room, max(demand, room // SHARE))

@@ -13,11 +13,13 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 from sqlalchemy.types import BigInteger
 
-from trunkline.core.state import StorageError
+from trunkline.core.state import StorageError, UnstorableError
 
 BUSY_S = 10.0
 READERS = 4
 POOL = 12
+WAITS = {"timeout": 5.0, "command_timeout": 30.0}
+"""Seconds until PostgreSQL is taken for lost: to connect, and to answer."""
 
 
 class now_ms(FunctionElement[int]):  # noqa: N801 - reads as the SQL function that it is
@@ -65,7 +67,7 @@ class Database:
         parsed = make_url(url)
         if parsed.get_backend_name() not in {"postgresql", "postgres"}:
             raise ValueError(f"storage.database: {parsed.drivername}:// is not known; allowed: postgresql://…")
-        engine = create_async_engine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, pool_pre_ping=False)
+        engine = create_async_engine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, connect_args=WAITS)
         return cls(engine, engine)
 
     @contextlib.asynccontextmanager
@@ -125,16 +127,28 @@ def _synchronous(connection: Any, level: str) -> None:
 def _storage_errors() -> Iterator[None]:
     try:
         yield
-    except (exc.IntegrityError, exc.ProgrammingError, exc.DataError) as error:
-        if not error.connection_invalidated:
-            raise
-        raise StorageError(_reason(error)) from error
+    except exc.IntegrityError:
+        raise
+    except (OverflowError, UnicodeError) as error:
+        raise UnstorableError(str(error)) from error
     except (exc.DBAPIError, exc.TimeoutError, OSError) as error:
-        raise StorageError(_reason(error)) from error
+        if isinstance(error, exc.DBAPIError) and _is_of_the_data(error):
+            raise UnstorableError(_reason(error)) from error
+        raise StorageError(f"the database cannot be used: {_reason(error)}") from error
+
+
+def _is_of_the_data(error: exc.DBAPIError) -> bool:
+    """Tell whether what we wanted to write is at fault (SQLSTATE class 22, or refused by the driver itself)."""
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return str(state).startswith("22")
+    return isinstance(error, exc.DataError) or isinstance(
+        getattr(error.orig, "__cause__", None), ValueError | TypeError
+    )
 
 
 def _reason(error: Exception) -> str:
     """Say in one line what the database says, without statement and parameters."""
     cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
     lines = str(cause).strip().split("\n")
-    return f"the database cannot be used: {lines[0] or type(cause).__name__}"
+    return lines[0] or type(cause).__name__

@@ -25,6 +25,8 @@ LEDGER = Records(ledger, LedgerRow)
 SPEND = (spend.c.owner_id, spend.c.period, spend.c.spent_microusd, spend.c.reserved_microusd, spend.c.calls)
 FORGOTTEN_MS = 600_000
 """After this long a reservation of a job that is no more is ended."""
+KEPT_MS = 7 * 24 * 3600 * 1000
+"""So long it is remembered that a reservation ended."""
 Place = tuple[str, str]
 """An owner and a period."""
 
@@ -46,7 +48,7 @@ class SqlMoney:
             held = own.amount if own else 0
             rooms = await _rooms(connection, ask.key, ask.day, held)
             free = budget.grant([room for _, room in rooms], ask.must, ask.demand)
-            now = Kept(ask.must + free, max(0, free - ask.demand))
+            now = Kept(ask.must + max(0, free), max(0, free - ask.demand))
             if own is None:
                 await _open(connection, ask.reservation_id, ask.key, ask.day, now, holder=ask.holder)
             else:
@@ -74,15 +76,17 @@ class SqlMoney:
                 if held is None or held.state != "open":
                     continue
                 now = allowances[reservation_id]
-                kept.append((reservation_id, now, "open" if now.amount else "settled"))
+                kept.append((reservation_id, now))
                 _add(counts, held.owners, held.day, reserved=now.amount - held.amount)
             if rows:
                 await connection.exec_driver_sql(self._insert, [msgspec.structs.astuple(row) for row in rows])
             for row in rows:
                 owners = (row.key_id, row.group_id) if row.group_id else (row.key_id,)
                 _add(counts, owners, day_of(row.started_ms), spent=row.cost_microusd or 0, calls=1)
-            if kept:
-                await _set(connection, kept)
+            await _set(connection, [(id_, now, "open") for id_, now in kept if now.amount])
+            ended = [id_ for id_, now in kept if not now.amount]
+            if ended:
+                await connection.execute(delete(reservations).where(reservations.c.id.in_(ended)))
             await _count(connection, counts)
 
     async def reserve(self, reservation_id: str, key: Key, day: str, amount: int, *, job_id: str) -> Grant:
@@ -125,6 +129,11 @@ class SqlMoney:
         for orphan in orphans:  # each alone, for the order of locks
             async with self._database.write() as connection:
                 ended += await _end(connection, orphan, "expired")
+        forgotten = delete(reservations).where(
+            reservations.c.state != "open", reservations.c.updated_ms < now_ms() - KEPT_MS
+        )
+        async with self._database.write() as connection:
+            await connection.execute(forgotten)
         return ended
 
     async def spend(self, owner_id: str, periods: Sequence[str]) -> list[Spend]:
@@ -200,7 +209,8 @@ async def _set(connection: AsyncConnection, kept: Iterable[tuple[str, Kept, str]
         .values(updated_ms=now_ms())
     )
     rows = [{"which": id_, "amount": now.amount, "spare": now.spare, "now": state} for id_, now, state in kept]
-    await connection.execute(statement, rows)
+    if rows:
+        await connection.execute(statement, rows)
 
 
 async def _end(connection: AsyncConnection, reservation_id: str, state: str) -> bool:

@@ -1,0 +1,363 @@
+"""Every call's money: set aside before it, settled once after it, booked in batches.
+
+A key without a budget costs the database nothing before the call. For a key with one, this process holds an allowance:
+a part of the budget that is reserved in the database, from which calls are admitted in memory; where little is left, it
+is exactly what the waiting calls ask for (`docs/decisions/budgets.md`).
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from trunkline.calls.allowance import Allowance, Waiter
+from trunkline.calls.life import Life
+from trunkline.core.errors import GatewayError
+from trunkline.core.keys import Key
+from trunkline.core.money import LedgerRow, day_of
+from trunkline.core.state import Ask, Grant, Journal, MoneyStore, StaleOwnerError, StorageError, UnstorableError
+
+TICK_S = 0.25
+IDLE_TICKS = 2
+"""An allowance that nobody used for so long gives back what is free."""
+SWEEP_TICKS = 20
+PATIENCE_S = 1.5
+"""How long a call waits for money that other processes hold without using it."""
+ASK_AGAIN_S = 0.1
+MOST_ROWS = 20_000
+"""Rows that are kept in memory while the database is away; the others are read from the journal."""
+log = logging.getLogger(__name__)
+
+
+class Hold(Struct, eq=False):
+    """One call's money. It ends once: by `Billing.settle` or `Billing.release`."""
+
+    amount: int
+    allowance: Allowance | None = None
+    open: bool = True
+
+
+class Batch(Struct, eq=False):
+    """Rows to be booked together, and what they take from allowances. `rows` None: they are in the journal alone."""
+
+    rows: list[LedgerRow] | None
+    segment: str | None
+    costs: dict[Allowance, int]
+    whole: bool = True
+    """The segment has all of the rows."""
+
+
+class Billing:
+    """Reservations and the ledger of a process: `sweep` at start, then `run`, which books the rest when cancelled."""
+
+    def __init__(self, store: MoneyStore, life: Life, journal: Journal) -> None:
+        self._store = store
+        self._life = life
+        self._journal = journal
+        self._current: dict[str, Allowance] = {}
+        self._all: set[Allowance] = set()
+        self._unwritten: list[LedgerRow] = []
+        self._rows: list[LedgerRow] = []
+        self._costs: dict[Allowance, int] = {}
+        self._batches: deque[Batch] = deque()
+        self._flushing = asyncio.Lock()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._written = True
+        self._failed = False
+        life.on_lost.append(self._lose)
+
+    @property
+    def trouble(self) -> bool:
+        """Tell whether the ledger cannot be written now, so that calls that cost money must wait."""
+        return self._failed or not self._life.reachable
+
+    # -- before and after a call ------------------------------------------------------------------------------------
+
+    def try_reserve(self, key: Key, amount: int, now_ms: int) -> Hold | None:
+        """Set aside `amount` micro-dollars if that needs no wait; None: ask `reserve`."""
+        if not amount:
+            return Hold(0)
+        if not key.budgeted:
+            return None if self.trouble else Hold(0)
+        allowance = self._current.get(key.id)
+        if (
+            allowance is None
+            or amount > allowance.free
+            or allowance.key is not key
+            or allowance.day != day_of(now_ms)
+            or not self._life.held
+            or self._failed
+        ):
+            return None
+        allowance.take(amount)
+        return Hold(amount, allowance)
+
+    async def reserve(self, key: Key, amount: int, now_ms: int) -> Hold:
+        """Set aside the most that a call may cost; 0: it is free.
+
+        Raises GatewayError `budget_exceeded`, and `storage_unavailable` for calls that cost money while the ledger
+        cannot be written.
+        """
+        if (hold := self.try_reserve(key, amount, now_ms)) is not None:
+            return hold
+        if self.trouble or not self._life.held or self._tasks is None:
+            raise unavailable()
+        allowance = self._allowance(key, day_of(now_ms))
+        loop = asyncio.get_running_loop()
+        waiter = Waiter(amount, time.monotonic() + PATIENCE_S, loop.create_future())
+        allowance.waiting.append(waiter)
+        if not allowance.asking:
+            allowance.asking = True
+            self._tasks.create_task(self._ask(allowance))
+        try:
+            await waiter.future
+        except asyncio.CancelledError:
+            if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
+                allowance.give_back(amount)
+            raise
+        return Hold(amount, allowance)
+
+    def settle(self, hold: Hold, row: LedgerRow) -> bool:
+        """Settle a call that began, however it ended: never waits. False, and nothing done: it was settled before."""
+        if not hold.open:
+            return False
+        hold.open = False
+        if hold.allowance is not None:
+            cost = row.cost_microusd or 0
+            hold.allowance.settle(hold.amount, cost)
+            self._costs[hold.allowance] = self._costs.get(hold.allowance, 0) + cost
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._unwritten.append(row)
+        self._rows.append(row)
+        return True
+
+    def release(self, hold: Hold) -> None:
+        """Give back the money of a call that never began."""
+        if hold.open and hold.allowance is not None:
+            hold.allowance.give_back(hold.amount)
+        hold.open = False
+
+    # -- jobs: their money outlives this process ----------------------------------------------------------------------
+
+    async def reserve_job(self, key: Key, amount: int, job_id: str, now_ms: int) -> str:
+        """Set money aside until the job is settled or released; gives the reservation's id. Raises as `reserve`."""
+        reservation_id = _new_id()
+        try:
+            grant = await self._store.reserve(reservation_id, key, day_of(now_ms), amount, job_id=job_id)
+        except StorageError as error:
+            raise unavailable() from error
+        if grant.free < amount:
+            raise spent(grant)
+        return reservation_id
+
+    async def settle_job(self, reservation_id: str, row: LedgerRow) -> bool:
+        """Book a job's row and mark the job as billed; False, and nothing done: it was before. Raises StorageError."""
+        return await self._store.settle(reservation_id, row)
+
+    async def release_job(self, reservation_id: str) -> bool:
+        """Give a job's money back; False: it had ended. Raises StorageError."""
+        return await self._store.release(reservation_id)
+
+    # -- behind the calls ---------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Book what was settled, a few times a second; look after the reservations and journals of the dead."""
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                for tick in itertools.count(1):
+                    await asyncio.sleep(TICK_S)
+                    for allowance in self._all:
+                        allowance.look()
+                    await self.flush()
+                    if tick % SWEEP_TICKS == 0:
+                        await self.sweep()
+        finally:
+            self._tasks = None
+            await self.flush(last=True)
+            self._journal.close()
+
+    async def flush(self, *, last: bool = False) -> None:
+        """Book what was settled; `last`: give all allowances back too. What cannot be booked now is kept."""
+        async with self._flushing:
+            self._write()
+            if self._rows:
+                self._batches.append(Batch(self._rows, self._journal.cut(), self._costs, self._written))
+                self._rows, self._costs, self._written = [], {}, True
+            try:
+                while self._batches:
+                    await self._book(self._batches[0])
+                    self._batches.popleft()
+                resting = [a for a in self._all if a.id and not a.asking and (last or a.idle >= IDLE_TICKS)]
+                if resting:
+                    await self._set(dict.fromkeys(resting, 0), [], give_back=True)
+                self._failed = False
+            except StorageError as error:
+                self._failed = True
+                self._unload()
+                log.warning("the ledger cannot be written, calls that cost money are refused: %s", error)
+        self._all = {allowance for allowance in self._all if not allowance.empty}
+        self._current = {key_id: allowance for key_id, allowance in self._current.items() if allowance in self._all}
+
+    async def _book(self, batch: Batch) -> None:
+        """Book a batch and what it leaves of allowances. Raises StorageError, and nothing was done."""
+        rows = self._journal.read(batch.segment or "") if batch.rows is None else batch.rows
+        try:
+            await self._set(batch.costs, rows)
+        except UnstorableError:
+            await self._set(batch.costs, await self._reject(rows))
+        if batch.segment is not None:
+            self._journal.drop(batch.segment)
+
+    async def _set(self, costs: Mapping[Allowance, int], rows: list[LedgerRow], *, give_back: bool = False) -> None:
+        """Book rows, and set allowances to what is left of them then."""
+        async with contextlib.AsyncExitStack() as locks:
+            for allowance in costs:
+                await locks.enter_async_context(allowance.lock)
+                if give_back:
+                    allowance.free = min(0, allowance.free)
+            kept = {a.id: a.kept(cost) for a, cost in costs.items() if a.id}
+            await self._store.book(rows, kept)
+            for allowance, cost in costs.items():
+                allowance.unbooked -= cost
+                if allowance.id in kept and not kept[allowance.id].amount:
+                    allowance.id = ""
+
+    async def _reject(self, rows: list[LedgerRow]) -> list[LedgerRow]:
+        """Book rows one by one, put aside those that cannot be, and give the others (booked already)."""
+        good = []
+        for row in rows:
+            try:
+                await self._store.book([row], {})
+                good.append(row)
+            except UnstorableError as error:
+                self._journal.reject(row)
+                log.error("the ledger row of call %s cannot be stored and was put aside: %s", row.id, error)  # noqa: TRY400
+        return good
+
+    def _write(self) -> None:
+        """Write to the journal what was settled since the last turn of the loop."""
+        rows, self._unwritten = self._unwritten, []
+        if not rows:
+            return
+        try:
+            self._journal.write(rows)
+        except OSError as error:
+            self._written = False
+            log.warning("the journal cannot be written: %s", error)
+
+    def _unload(self) -> None:
+        """Leave to the journal what is too much for the memory."""
+        kept = 0
+        for batch in self._batches:
+            kept += len(batch.rows or ())
+            if kept > MOST_ROWS and batch.segment is not None and batch.whole:
+                batch.rows = None
+
+    async def sweep(self) -> None:
+        """End the reservations of dead processes and book what they left in their journals; first of all at start."""
+        try:
+            await self._store.sweep()
+            with contextlib.closing(self._journal.left()) as segments:
+                for segment in segments:
+                    await self._book(Batch(None, segment, {}))
+        except (StorageError, OSError) as error:
+            log.warning("what other processes left cannot be booked now: %s", error)
+
+    # -- allowances ---------------------------------------------------------------------------------------------------
+
+    def _allowance(self, key: Key, day: str) -> Allowance:
+        """Give the allowance that a call of this key takes from today."""
+        allowance = self._current.get(key.id)
+        if allowance is None or allowance.day != day:
+            allowance = self._current[key.id] = Allowance(key, day)
+            self._all.add(allowance)
+        elif allowance.key is not key:  # it has changed: what is free was granted under other limits
+            allowance.key = key
+            allowance.free = min(0, allowance.free)
+        return allowance
+
+    async def _ask(self, allowance: Allowance) -> None:
+        """Enlarge an allowance until nobody waits for it."""
+        error: GatewayError | None = None
+        try:
+            while allowance.waiting:
+                async with allowance.lock:
+                    await self._enlarge(allowance)
+                if allowance.waiting:
+                    await asyncio.sleep(ASK_AGAIN_S)
+        except StorageError as cause:
+            error = unavailable()
+            error.__cause__ = cause
+        except asyncio.CancelledError:
+            error = GatewayError("shutting_down", "the server is going down")
+            raise
+        finally:
+            allowance.asking = False
+            while allowance.waiting:
+                waiter = allowance.waiting.popleft()
+                if not waiter.future.done():
+                    waiter.future.set_exception(error or unavailable())
+
+    async def _enlarge(self, allowance: Allowance) -> None:
+        """Ask the database once for what calls wait for; refuse those for which there is no hope."""
+        allowance.serve()
+        asking = list(allowance.waiting)
+        if not asking:
+            return
+        allowance.id = allowance.id or _new_id()
+        allowance.free = 0
+        ask = Ask(
+            reservation_id=allowance.id,
+            holder=self._life.holder,
+            key=allowance.key,
+            day=allowance.day,
+            must=allowance.used + allowance.unbooked,
+            demand=sum(waiter.amount for waiter in asking),
+        )
+        try:
+            grant = await self._store.resize(ask)
+        except StaleOwnerError:
+            allowance.lose()
+            return
+        allowance.free += grant.free
+        allowance.serve()
+        now = time.monotonic()
+        hopeless = [
+            waiter
+            for waiter in asking
+            if not waiter.future.done() and (now >= waiter.until or waiter.amount > allowance.free + grant.elsewhere)
+        ]
+        if hopeless and allowance.free > 0:  # too little for them, though perhaps not for others elsewhere
+            allowance.free = 0
+            await self._store.book([], {allowance.id: allowance.kept(0)})
+        for waiter in hopeless:
+            allowance.waiting.remove(waiter)
+            waiter.future.set_exception(spent(grant))
+
+    def _lose(self) -> None:
+        """Take what was reserved for gone: the lease was over."""
+        for allowance in self._all:
+            allowance.lose()
+
+
+def unavailable() -> GatewayError:
+    """Give the error for calls that cost money while the ledger cannot be written."""
+    return GatewayError(
+        "storage_unavailable", "the database is away; calls that cost money are refused until it is back"
+    )
+
+
+def spent(grant: Grant) -> GatewayError:
+    """Give the error for a call that a budget does not allow."""
+    return GatewayError("budget_exceeded", f"{grant.short} does not allow this call: it is spent or nearly so")
+
+
+def _new_id() -> str:
+    return f"res_{secrets.token_hex(12)}"

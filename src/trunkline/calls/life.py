@@ -1,0 +1,69 @@
+"""The life of a process in the database: a lease, renewed every second, under which it holds jobs and money."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from trunkline.core.state import Leases, StorageError
+
+TTL_S = 3.0
+RENEW_S = 1.0
+MARGIN_S = 0.5
+"""This long before others may think so, the process itself takes its lease for over."""
+
+
+class Life:
+    """A lease under a name. While `held`, whatever is reserved or owned under `holder` is nobody else's.
+
+    A process that was stopped, or cut off from the database, for longer than the lease begins a new life, under a new
+    `holder`; those in `on_lost` are told, and what was held before is gone.
+    """
+
+    def __init__(self, leases: Leases, name: str) -> None:
+        self._leases = leases
+        self._name = name
+        self._until = 0.0
+        self.holder = ""
+        self.reachable = False
+        """Whether the database answered when it was last asked."""
+        self.info = "{}"
+        """What the process says of itself, JSON; told with every renewal."""
+        self.on_lost: list[Callable[[], None]] = []
+
+    @property
+    def held(self) -> bool:
+        """Tell whether the lease runs, by this process's own clock."""
+        return time.monotonic() < self._until
+
+    async def begin(self) -> None:
+        """Begin the life. Raises StorageError."""
+        asked = time.monotonic()
+        self.holder = await self._leases.acquire(self._name, TTL_S)
+        self._until = asked + TTL_S - MARGIN_S
+        self.reachable = True
+
+    async def run(self) -> None:
+        """Renew until cancelled."""
+        while True:
+            await asyncio.sleep(RENEW_S)
+            await self.renew()
+
+    async def renew(self) -> None:
+        """Renew once; begin anew when it is over."""
+        asked = time.monotonic()
+        try:
+            if await self._leases.renew(self.holder, TTL_S, self.info):
+                self._until = asked + TTL_S - MARGIN_S
+                self.reachable = True
+                return
+            self._until = 0.0
+            for tell in self.on_lost:
+                tell()
+            await self.begin()
+        except StorageError:
+            self.reachable = False
+
+    async def end(self) -> None:
+        """End the life. Raises StorageError."""
+        self._until = 0.0
+        await self._leases.release(self.holder)
