@@ -108,6 +108,7 @@ async def test_a_read_gives_all_that_has_arrived(client: Client) -> None:
         b"HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\n\r\nok",
         b"HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nx-folded: a\r\n b\x01\r\ncontent-length: 2\r\n\r\nok",
         b"HTTP/1.1 200 OK\ncontent-length: 2\n\nok",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 9\r\n\r\n2  \r\nok\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok",
@@ -164,7 +165,7 @@ BODY = b'data: {"text":"hello"}\n\n' * 50
         (zlib.compress(BODY), ("content-encoding: deflate",)),
         (zlib.compress(BODY)[2:-4], ("content-encoding: deflate",)),
         (gzip.compress(BODY), ("content-type: text/event-stream",)),
-        (gzip.compress(BODY), ("content-type: application/json; charset=utf-8",)),
+        (gzip.compress(BODY), ("content-type: Application/JSON; charset=utf-8",)),
         (BODY, ("content-type: text/event-stream", "content-encoding: identity")),
     ],
 )
@@ -238,6 +239,7 @@ async def test_closing_twice_is_closing_once() -> None:
     async with raw_upstream(forever()) as upstream:
         assert await fetched(client, upstream.url) == b"hello"
         await client.aclose()
+        assert client._pool.live == set()
         await client.aclose()
         with pytest.raises(HttpError, match="client is closed"):
             await client.open(HttpRequest("GET", upstream.url))

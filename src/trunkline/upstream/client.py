@@ -19,6 +19,9 @@ from trunkline.upstream.tls import TlsContext
 TUNNEL_BYTES = 16 * 1024
 """The longest answer of a proxy to CONNECT."""
 
+CLOSING_TURNS = 10
+"""Turns of the loop that closed transports get to say so: TLS takes a few."""
+
 T = TypeVar("T")
 
 _OURS = frozenset({"connection", "content-length", "transfer-encoding"})
@@ -57,6 +60,10 @@ class Client:
     async def aclose(self) -> None:
         """Close all connections; whoever still reads gets an HttpError."""
         self._pool.close()
+        for _ in range(CLOSING_TURNS):
+            if not self._pool.live:
+                break
+            await asyncio.sleep(0)
 
     async def _dial(self, origin: Origin, where: str) -> Connection:
         if self._pool.closed:

@@ -78,7 +78,12 @@ class Response:
     async def _read_coded(self) -> bytes:
         held = b""
         while self._sniff:
-            data = await self._read_plain()
+            try:
+                data = await self._read_plain()
+            except asyncio.CancelledError:
+                if held:
+                    self._pieces.insert(0, held)
+                raise
             held += data
             if held.startswith(GZIP_MAGIC):
                 self._coding = Inflate(deflate=False)
@@ -110,7 +115,7 @@ class Response:
         elif declared not in ("", "identity"):
             raise HttpError("protocol", f"the content coding {declared!r} was not asked for", sent=True)
         else:
-            kind = headers.get("content-type", "")
+            kind = headers.get("content-type", "").lower()
             self._sniff = "json" in kind or "event-stream" in kind
         self.headers = headers
         self.status = status
@@ -166,7 +171,10 @@ class Connection(asyncio.Protocol):
         self.on_body = self._pieces.append
         self._parser = HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(  # what real servers send, harmless where nothing is forwarded
-            lenient_chunked_length=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+            lenient_headers=True,  # folded lines, control characters
+            lenient_chunked_length=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
         )
 
     # What the client asks.
@@ -196,7 +204,7 @@ class Connection(asyncio.Protocol):
                 if response.error is not None:
                     raise response.error
                 await self.event()
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
             response.drop()
             raise
         return response
@@ -210,7 +218,8 @@ class Connection(asyncio.Protocol):
         """Read on: all that has come is taken."""
         if not self._reading:
             self._reading = True
-            self._transport.resume_reading()
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
 
     def fail(self, kind: HttpFailure, message: str) -> None:
         """Close at once; who reads gets what has come, then the error."""
@@ -338,6 +347,6 @@ class Connection(asyncio.Protocol):
         return True
 
     def _push(self) -> None:
-        while len(self._rest) and self._writable:
+        while len(self._rest) and self._writable and not self._transport.is_closing():
             piece, self._rest = self._rest[:WRITE_BYTES], self._rest[WRITE_BYTES:]
             self._transport.write(piece)

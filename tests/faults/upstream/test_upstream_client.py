@@ -1,7 +1,9 @@
 import asyncio
 import gzip
+import random
 import ssl
 import zlib
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
@@ -186,6 +188,44 @@ async def test_a_body_goes_on_while_an_early_answer_is_read(client: Client, tls:
         response = await client.open(post(upstream, b"x" * 5_000_000))
         assert await response.read() == b"early"
         assert await read_to_the_end(response) == (b"late", "end")
+
+
+async def test_a_connection_that_dies_while_nobody_reads_gives_what_it_can(
+    client: Client, tls: ssl.SSLContext | None
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        await peer.send(CHUNKED + b"5\r\nhello\r\n")
+        await asyncio.sleep(0.1)
+        await peer.send(b"5\r\nworld\r\n")
+        await asyncio.sleep(0.1)
+        peer.reset()
+
+    async with raw_upstream(script, tls) as upstream:
+        response = await client.open(post(upstream, bytes(50_000_000)))
+        await asyncio.wait_for(upstream.peers[0].closed.wait(), 5)
+        await asyncio.sleep(0.1)
+        got, end = await read_to_the_end(response)
+        assert got.startswith(b"hello")
+        assert end == "reset"
+
+
+async def test_a_read_that_is_cancelled_loses_nothing(client: Client) -> None:
+    more = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED + b"1\r\n\x1f\r\n")
+        await more.wait()
+        await peer.send(b"2\r\nab\r\n0\r\n\r\n")
+
+    async with raw_upstream(script) as upstream:
+        response = await client.open(post(upstream))
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(response.read(), 0.05)
+        more.set()
+        assert await read_to_the_end(response) == (b"\x1fab", "end")
 
 
 def served_once(seen: list[int], *, second: str) -> Script:
@@ -424,3 +464,48 @@ async def test_a_tls_session_is_taken_up_again(client: Client, authority: trustm
         for _ in range(3):
             await read_to_the_end(await client.open(post(upstream)))
     assert reused == [False, True, True]
+
+
+async def test_answers_never_mix_whatever_happens_to_their_neighbours(
+    client: Client, tls: ssl.SSLContext | None
+) -> None:
+    chance = random.Random(7)
+
+    async def script(peer: Peer) -> None:
+        """Echo the request in chunks of any size, and now and then break off."""
+        while True:
+            _, body = await peer.request()
+            answer = CHUNKED + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in body.split(b",")) + b"0\r\n\r\n"
+            if chance.random() < 0.1:
+                await peer.send(answer[: chance.randrange(len(answer))])
+                return
+            while answer:
+                cut = chance.randrange(1, 200)
+                await peer.send(answer[:cut])
+                answer = answer[cut:]
+                await asyncio.sleep(0)
+
+    async def ask(number: int) -> str:
+        words = [f"{number}-{index}" for index in range(chance.randrange(1, 30))]
+        try:
+            async with asyncio.timeout(chance.choice([0.002, 5])):
+                response = await client.open(post(upstream, ",".join(words).encode()))
+                got, end = await read_to_the_end(response)
+        except TimeoutError:
+            return "cancelled"
+        except HttpError as error:
+            return error.kind
+        whole = "".join(words)
+        assert got.decode() == whole if end == "end" else whole.startswith(got.decode())
+        return end
+
+    async def worker(number: int) -> list[str]:
+        return [await ask(number * 1000 + round_) for round_ in range(40)]
+
+    async with raw_upstream(script, tls) as upstream:
+        async with asyncio.TaskGroup() as group:
+            workers = [group.create_task(worker(number)) for number in range(16)]
+        ends = Counter(end for worker_ in workers for end in worker_.result())
+        assert ends["end"] > 100
+        assert ends["cancelled"] + ends["incomplete"] + ends["reset"] == ends.total() - ends["end"]
+        assert len(upstream.peers) < ends.total()
