@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: bench bench-build bench-check help check fmt docs lint test test-faults test-oracles test-scale test-browser test-all
+.PHONY: bench bench-build bench-check bench-micro help check fmt docs lint test test-faults test-oracles test-scale test-browser test-all
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ bench-build: bench/build/streamload ## the bench's upstream and load generator (
 
 bench-check: bench-build ## does the load generator notice wrong answers?
 	uv run python bench/check.py
+
+bench-micro: ## µs and allocations of each station of the pure line
+	uv run python bench/micro/line.py
 
 bench: bench-build ## measure beside nginx; ARGS="--quick", "--only streams", "--litellm PATH", …
 	uv run python bench/run.py $(ARGS)

@@ -130,7 +130,7 @@ class Run:
 
 
 def prepare(args: argparse.Namespace) -> None:
-    """Raise limits, refuse what cannot be measured, let SIGTERM end the run as Ctrl-C does."""
+    """Raise limits, refuse what cannot be measured, let signals end the run in order."""
     if args.nice:
         os.nice(args.nice)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -147,7 +147,8 @@ def prepare(args: argparse.Namespace) -> None:
     def leave(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, leave)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)
 
 
 def write(run: Run, args: argparse.Namespace, load_before: float) -> None:
