@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import pytest
 from film_dialect import FILMS, KEYED, FilmUpstream
 from msgspec import Raw
 from msgspec.structs import replace
@@ -149,6 +150,19 @@ async def opened(url: str | Path) -> AsyncIterator[Database]:
         yield database
     finally:
         await database.close()
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of this version's schema, to be copied: migrating takes longer than most tests."""
+
+    async def migrate(path: Path) -> None:
+        async with opened(path):
+            pass
+
+    path = tmp_path_factory.mktemp("schema") / "t.db"
+    asyncio.run(migrate(path))
+    return path
 
 
 @asynccontextmanager

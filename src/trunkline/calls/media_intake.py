@@ -86,6 +86,7 @@ class MediaIntake:
         source = self._source(Media("image", url=picture.url, data=picture.data), Origin(key_id=key_id))
         try:
             async with self._store.receive(source, self._limits.max_bytes) as file:
+                check_kind("image", file, "The client's")
                 facts = await self._store.facts(file)
                 await self._store.keep(file)
         except GatewayError as error:
@@ -116,8 +117,7 @@ class MediaIntake:
         async with AsyncExitStack() as stack:
             source = self._source(media, origin)
             file = await stack.enter_async_context(self._store.receive(source, self._limits.max_bytes))
-            if file.mime_type.startswith("video/") != (kind == "video"):
-                raise GatewayError("media_refused", f"The provider's {kind} is of type {file.mime_type}.")
+            check_kind(kind, file, "The provider's")
             facts = await self._store.facts(file)
             wanted = f"image/{origin.output_format}"
             if kind == "image" and origin.output_format and file.mime_type != wanted:
@@ -179,6 +179,12 @@ class MediaIntake:
             credential_id=origin.credential_id if media.authorized or url.startswith("/") else "",
             max_bytes=self._limits.max_bytes,
         )
+
+
+def check_kind(kind: MediaKind, file: MediaFile, whose: str) -> None:
+    """Refuse a film where a picture should be, and the other way round."""
+    if file.mime_type.startswith("video/") != (kind == "video"):
+        raise GatewayError("media_refused", f"{whose} {kind} is of type {file.mime_type}.")
 
 
 async def _each(parts: Iterator[bytes]) -> AsyncIterator[bytes]:

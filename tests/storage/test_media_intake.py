@@ -1,0 +1,134 @@
+"""Taking media in and letting them go, over a real store, a real index and a real socket."""
+
+import base64
+import shutil
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from film_provider import FilmProvider
+from job_tools import Rig, opened
+from media_samples import bomb, film, picture
+from msgspec.structs import replace
+
+from trunkline.calls.media_intake import Origin
+from trunkline.calls.media_retention import MediaRetention
+from trunkline.core.errors import GatewayError
+from trunkline.core.media import Media, MediaInput
+
+
+@pytest_asyncio.fixture
+async def rig(tmp_path: Path, migrated: Path) -> AsyncIterator[Rig]:
+    shutil.copy(migrated, tmp_path / "t.db")
+    async with opened(tmp_path / "t.db") as database:
+        rig = Rig(database, tmp_path)
+        yield rig
+        await rig.upstream.client.aclose()
+
+
+def blobs(rig: Rig) -> list[str]:
+    return sorted(path.name for path in (rig.data_dir / "media").glob("??/*"))
+
+
+def data_url(data: bytes, parameters: str = "image/png;base64") -> str:
+    return f"data:{parameters}," + base64.b64encode(data).decode()
+
+
+async def test_a_data_url_is_kept_with_its_facts(rig: Rig) -> None:
+    record = await rig.intake.take(Media("image", url=data_url(picture())), Origin(key_id="k", model="m"))
+    assert (record.kind, record.mime_type, record.width, record.height) == ("image", "image/png", 64, 48)
+    assert record.bytes == len(picture())
+    assert record.id.startswith("img_")
+    assert await rig.index.get(record.id) == record
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "data:image/png;base64,%%%",
+        "data:image/png;base64,AAAA",
+        "data:,hello",
+        "data:nothing",
+        data_url(bomb()),
+        data_url(film()),
+    ],
+)
+async def test_a_bad_data_url_is_refused(rig: Rig, url: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await rig.intake.take(Media("image", url=url), Origin())
+    assert caught.value.code in {"media_refused", "media_damaged"}
+    assert blobs(rig) == []
+
+
+async def test_base64_is_read_as_it_comes_in_the_wild(rig: Rig) -> None:
+    text = base64.urlsafe_b64encode(picture()).decode().rstrip("=")
+    lines = "\r\n".join(text[at : at + 76] for at in range(0, len(text), 76))
+    record = await rig.intake.take(Media("image", url=f"data:image/png;charset=utf-8;BASE64,{lines}"), Origin())
+    assert record.bytes == len(picture())
+
+
+async def test_the_same_picture_twice_is_two_records_and_one_file(rig: Rig) -> None:
+    first, second = [await rig.intake.take(Media("image", data=picture()), Origin()) for _ in range(2)]
+    assert first.id != second.id
+    assert blobs(rig) == [first.sha256]
+    retention = MediaRetention(rig.store, rig.index)
+    await retention.delete([first.id])
+    assert blobs(rig) == [first.sha256]
+    await retention.delete([second.id, "img_unknown"])
+    assert blobs(rig) == []
+
+
+async def test_the_same_medium_of_a_job_is_taken_once(rig: Rig) -> None:
+    async with FilmProvider() as provider:
+        provider.tasks["t1"] = {}
+        origin = Origin(job_id="job_1", ordinal=0)
+        media = Media("video", url=f"{provider.url}/files/t1")
+        first, second = [await rig.intake.take(media, origin) for _ in range(2)]
+        assert first == second
+        assert provider.seen["GET /files/t1"] == 1
+
+
+async def test_a_providers_cover_is_taken_and_a_bad_one_replaced(rig: Rig) -> None:
+    async with FilmProvider() as provider:
+        provider.tasks |= {"t1": {}, "t2": {"file": "dead"}, "t3": {"file": "html"}}
+        film_url = f"{provider.url}/files/t1"
+        for cover, mime_type in (
+            (data_url(picture("WEBP")), "image/webp"),
+            (f"{provider.url}/files/t2", "image/jpeg"),
+            (f"{provider.url}/files/t3", "image/jpeg"),
+            ("", "image/jpeg"),
+        ):
+            record = await rig.intake.take(Media("video", url=film_url, cover_url=cover), Origin(job_id=cover))
+            kept = await rig.index.get(record.cover_id)
+            assert kept is not None
+            assert (kept.kind, kept.mime_type) == ("cover", mime_type)
+
+
+async def test_what_a_client_sends_along_must_be_a_picture(rig: Rig) -> None:
+    for data in (b"%PDF-1.7", film()):
+        with pytest.raises(GatewayError) as caught:
+            await rig.intake.hold(MediaInput(data=data), "k")
+        assert (caught.value.status, caught.value.code) == (400, "invalid_value")
+
+
+async def test_expired_media_go_with_their_bytes(rig: Rig) -> None:
+    record = await rig.intake.take(Media("image", data=picture()), Origin())
+    held = await rig.intake.hold(MediaInput(data=picture("JPEG")), "k")
+    retention = MediaRetention(rig.store, rig.index)
+    assert await retention.prune() == 0
+    await rig.index.delete([record.id])
+    await rig.index.add(replace(record, expires_ms=time.time_ns() // 1_000_000 - 1))
+    assert await retention.prune() == 1
+    assert blobs(rig) == [held.sha256]
+
+
+async def test_the_oldest_media_make_room(rig: Rig) -> None:
+    sizes = [(64, 48), (64, 49), (64, 50)]
+    records = [await rig.intake.take(Media("image", data=picture("PNG", size)), Origin()) for size in sizes]
+    room = records[1].bytes + records[2].bytes
+    assert await MediaRetention(rig.store, rig.index, max_total_bytes=room).prune() == 1
+    assert blobs(rig) == sorted(record.sha256 for record in records[1:])
+    assert await MediaRetention(rig.store, rig.index, max_total_bytes=1).prune() == 2
+    assert blobs(rig) == []
