@@ -64,7 +64,7 @@ async def main(count: int, url: str) -> None:
                 print(f"loop lag p99 {1000 * lags[int(len(lags) * 0.99)]:.0f} ms, worst {1000 * lags[-1]:.0f} ms")
                 watch.cancel()
                 serve.cancel()
-            await rig.upstream.client.aclose()
+            await rig.client.aclose()
 
 
 async def running(engine: JobEngine, count: int, url: str) -> None:

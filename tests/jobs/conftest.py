@@ -23,4 +23,4 @@ async def rig(tmp_path: Path, migrated: Path) -> AsyncIterator[Rig]:
     async with opened(tmp_path / "t.db") as database:
         rig = Rig(database, tmp_path, clock=FastClock())
         yield rig
-        await rig.upstream.client.aclose()
+        await rig.client.aclose()

@@ -35,7 +35,7 @@ async def ended(rig: Rig, url: str) -> None:
 
 
 def callbacks(rig: Rig, *, public_only: bool = False) -> Callbacks:
-    return Callbacks(rig.jobs, rig.upstream.client, body, lambda _: b"key", public_only=public_only)
+    return Callbacks(rig.jobs, rig.client, body, lambda _: b"key", public_only=public_only)
 
 
 async def due_now(rig: Rig) -> None:

@@ -99,7 +99,7 @@ async def test_what_was_claimed_by_another_is_dropped_and_done_there(rig: Rig, p
                 serve = group.create_task(engine.serve())
                 finish = await engine.finish("job_1")
                 serve.cancel()
-        await other.upstream.client.aclose()
+        await other.client.aclose()
     assert finish.job.state == "completed"
     assert provider.submits == ["job_1"]
     assert len(rig.settled) + len(other.settled) == 1

@@ -64,7 +64,7 @@ async def observer(data_dir: Path, database: str = "sqlite") -> AsyncIterator[Ri
     async with opened(data_dir / "t.db" if database == "sqlite" else database) as opened_database:
         rig = Rig(opened_database, data_dir)
         yield rig
-        await rig.upstream.client.aclose()
+        await rig.client.aclose()
 
 
 async def reached(rig: Rig, job_id: str, *states: JobState) -> Job:

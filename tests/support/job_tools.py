@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from film_dialect import FILMS, KEYED, FilmUpstream
+from film_dialect import FILMS, KEYED
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -17,6 +17,8 @@ from trunkline.calls.media_intake import MediaIntake, MediaLimits
 from trunkline.core.chat import Target
 from trunkline.core.jobs import Job
 from trunkline.core.media import MediaRequest
+from trunkline.core.provider import Provider
+from trunkline.core.secret import Secret
 from trunkline.jobs.binding import bind
 from trunkline.jobs.engine import JobEngine, Stores
 from trunkline.jobs.tools import Clock, Limits, Outcome, RealClock, Step, Tools, Workflows
@@ -28,6 +30,8 @@ from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.media import SqlMediaIndex
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.streams import SqlStreams
+from trunkline.upstream.client import Client
+from trunkline.upstream.media_door import MediaDoor
 
 
 class InProcess:
@@ -86,7 +90,9 @@ class Rig:
         self.streams = SqlStreams(database)
         self.leases = SqlLeases(database)
         self.clock: Clock = changes.pop("clock", RealClock())
-        self.upstream = FilmUpstream()
+        self.client = Client()
+        provider = Provider(api_key=(Secret("key", "cred"),))
+        self.upstream = MediaDoor(self.client, {"home": provider}, {}, allow_private=True)
         limits = MediaLimits(patience_s=changes.pop("patience_s", 1.8))
         self.intake = MediaIntake(self.store, self.index, self.upstream, limits)
         settings = Limits(**changes)

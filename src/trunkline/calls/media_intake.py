@@ -175,9 +175,10 @@ class MediaIntake:
                 raise GatewayError("media_refused", f"The data URL cannot be read: {error}.") from None
         return self._upstream.download(
             url,
-            target=origin.target,
-            credential_id=origin.credential_id if media.authorized or url.startswith("/") else "",
             max_bytes=self._limits.max_bytes,
+            target=origin.target,
+            credential_id=origin.credential_id,
+            authorized=media.authorized or url.startswith("/"),
         )
 
 

@@ -102,13 +102,20 @@ class Upstream(Protocol):
         """
 
     def download(
-        self, url: str, *, target: Target | None = None, credential_id: str = "", max_bytes: int
+        self,
+        url: str,
+        *,
+        max_bytes: int,
+        target: Target | None = None,
+        credential_id: str = "",
+        authorized: bool = False,
     ) -> AsyncIterator[bytes]:
         """Give a file piece by piece, redirects followed, every address checked, time bounded.
 
-        `url` may be a path of the target (`/videos/7/content`). With a `credential_id` it is sent along, only to the
-        provider's own host. Raises GatewayError: `media_refused` (address not allowed, larger than `max_bytes`, not
-        http(s)), which will be so again, or `media_unavailable` (status, broken, too slow), which may pass.
+        `url` may be a path of the target (`/videos/7/content`). When `authorized`, the credential is sent along, only
+        to the provider's own origin.
+        Raises GatewayError: `media_refused` (address not allowed, larger than `max_bytes`, not http(s)), which will be
+        so again, or `media_unavailable` (status, broken, too slow), which may pass.
         """
 
 
