@@ -1,6 +1,10 @@
 """The composition root: a configuration in, an application out; the only file that knows every concrete class."""
 
 import asyncio
+import ipaddress
+import logging
+import secrets
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,14 +14,16 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from trunkline import web
+from trunkline.calls.admission import Admission
+from trunkline.calls.billing import Billing
 from trunkline.calls.chat import Targets
-from trunkline.calls.gate import Admitted
-from trunkline.calls.meter import Settlement
+from trunkline.calls.keys import Keys
+from trunkline.calls.life import Life
+from trunkline.calls.pricing import Pricing
 from trunkline.config.load import Loaded
-from trunkline.core.caller import Caller
-from trunkline.core.chat import ChatRequest
+from trunkline.config.secret_file import server_secret
 from trunkline.core.errors import GatewayError
-from trunkline.core.route import Route as ModelRoute
 from trunkline.core.secret import Secret
 from trunkline.http import pages
 from trunkline.http.chat_completions import ChatCompletions
@@ -27,114 +33,139 @@ from trunkline.http.error_response import gateway_error
 from trunkline.http.exchange import Handler
 from trunkline.http.front_door import FrontDoor
 from trunkline.http.live import Live, Settings
+from trunkline.http.operator import OperatorOnly
 from trunkline.http.system import system_routes, unknown_endpoint
 from trunkline.local.supervisor import ChildUnavailableError, SupervisedChild
 from trunkline.local.text.process import local_text
-from trunkline.local.text.weights import find_weights
+from trunkline.local.text.weights import WeightsError, find_weights
 from trunkline.routing.table import RoutingTable
+from trunkline.storage.journal import FileJournal
 from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.keys import SqlKeys
+from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.migrate import upgrade
+from trunkline.storage.sql.money import SqlMoney
 from trunkline.telemetry.metrics import Metrics
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door
-from trunkline.web import built, why_not
+
+_log = logging.getLogger(__name__)
 
 
 class Application:
-    """The gateway: `asgi` and the front door's class are what the server runs."""
+    """The gateway: `asgi` and the front door's class are what the server runs. Raises ConfigError."""
 
     def __init__(self, loaded: Loaded, environ: Mapping[str, str]) -> None:
-        config = loaded.config
-        self.config = config
+        config = self.config = loaded.config
+        data_dir = Path(config.server.data_dir)
+        secret = config.server.secret.reveal().encode() if config.server.secret else server_secret(data_dir)
+        self.loopback = is_loopback(config.server.listen)
         self.metrics = Metrics()
+        self.models: dict[str, str] = {}
         self.live = Live(RoutingTable.build(config.providers, config.models), _settings(loaded))
-        self._children: dict[str, SupervisedChild] = {}
+        self._children = self._make_children()
         self._client = Client(environ)
-        door = Door(self._client, {("local", "text"): self._local_text})
+        self._database = Database.at(
+            config.storage.database.reveal() if config.storage.database else data_dir / "trunkline.db"
+        )
+        self._life = Life(SqlLeases(self._database), f"{socket.gethostname()}:{secrets.token_hex(4)}")
+        self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
+        self.keys = Keys(SqlKeys(self._database), secret)
+        pricing = Pricing(config.server.reserve_output_tokens)
+        gate = Admission(self.keys, self._billing, pricing, self._keys_required, (self.metrics.settled,))
+        door = Door(self._client, {("local", name): self._local(name) for name in self._children})
         targets = Targets()
-        gate = OpenGate(self.metrics)
-        chat = ChatCompletions(self.live, door, targets, gate)
-        embeddings = Embeddings(self.live, door, targets, gate)
         routes: dict[tuple[bytes, bytes], Handler] = {
-            (b"POST", b"/v1/chat/completions"): chat,
-            (b"POST", b"/v1/embeddings"): embeddings,
+            (b"POST", b"/v1/chat/completions"): ChatCompletions(self.live, door, targets, gate),
+            (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
         }
         self.protocol = type(
             "ConfiguredFrontDoor",
             (FrontDoor,),
             {"routes": routes, "body_max_bytes": config.server.body_max_bytes, "grace_s": config.server.grace_s},
         )
+        started_s = time.time_ns() // 1_000_000_000
         self.asgi = Starlette(
             routes=[
-                *system_routes(self.live, self.metrics.text, started_s=time.time_ns() // 1_000_000_000),
-                *pages.routes(built(), why_not()),
+                *system_routes(self.live, self.metrics.text, self.models, started_s=started_s),
                 Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+                *pages.routes(web.built(), web.why_not()),
             ],
-            middleware=[Middleware(Cors, live=self.live)],
+            middleware=[
+                Middleware(Cors, live=self.live),
+                Middleware(OperatorOnly, admin_key=config.server.admin_key, loopback=self.loopback),
+            ],
             exception_handlers={GatewayError: gateway_error},
             lifespan=self._lifespan,
         )
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Own what lives as long as the server: the database, the embedded models, connections to providers."""
+        """Own what lives as long as the server: the database, money, keys, embedded models, connections."""
+        await upgrade(self._database)
+        await self._life.begin()
+        await self._billing.sweep()
+        await self.keys.look()
         async with asyncio.TaskGroup() as group:
-            database = await self._open_database()
-            self._start_children(group)
+            running = [group.create_task(work()) for work in (self._life.run, self._billing.run, self.keys.watch)]
+            for child in self._children.values():
+                group.create_task(child.run())
             try:
                 yield
             finally:
+                for task in running:
+                    task.cancel()
                 for child in self._children.values():
                     child.stop()
-                await self._client.aclose()
-                await database.close()
+        await self._life.end()
+        await self._client.aclose()
+        await self._database.close()
 
-    async def _open_database(self) -> Database:
-        url = self.config.storage.database
-        place: str | Path = url.reveal() if url else Path(self.config.server.data_dir) / "trunkline.db"
-        if isinstance(place, Path):
-            place.parent.mkdir(parents=True, exist_ok=True)
-        database = Database.at(place)
-        await upgrade(database)
-        return database
+    def _keys_required(self) -> bool:
+        """Say whether a key is needed: as configured, else unless on loopback with no key made yet."""
+        required = self.config.keys.required
+        return required if required is not None else not self.loopback or self.keys.made
 
-    def _start_children(self, group: asyncio.TaskGroup) -> None:
+    def _make_children(self) -> dict[str, SupervisedChild]:
         local = self.config.providers.get("local")
         if local is None:
-            return
-        child = local_text(find_weights(local.model))
-        self._children["text"] = child
-        group.create_task(child.run())
-
-    async def _local_text(self) -> tuple[str, Secret]:
-        child = self._children.get("text")
-        if child is None:
-            raise GatewayError("upstream_unavailable", "the embedded text model is not there")
+            return {}
         try:
-            address = await child.address()
+            weights = find_weights(local.model)
+        except WeightsError as error:
+            if local.model:
+                raise
+            _log.warning("local/text is off: %s", error)
+            return {}
+        self.models["local/text"] = weights.name
+        return {"text": local_text(weights)}
+
+    def _local(self, name: str) -> "LocalAddress":
+        return LocalAddress(self._children[name])
+
+
+class LocalAddress:
+    """Where an embedded model answers, once it does; `upstream.door.Local`."""
+
+    def __init__(self, child: SupervisedChild) -> None:
+        self._child = child
+
+    async def __call__(self) -> tuple[str, Secret]:
+        """Wait for the model's process. Raises GatewayError when it cannot start."""
+        try:
+            address = await self._child.address()
         except ChildUnavailableError as error:
             raise GatewayError("upstream_unavailable", str(error)) from None
         return address.base_url, Secret(address.key, "local")
 
 
-class OpenGate:
-    """Lets everybody in and counts: for a loopback listener without keys."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    async def caller(self, authorization: str, request_id: str) -> Caller:  # noqa: ARG002 - whoever it is
-        """Say who asks: nobody in particular."""
-        return Caller(request_id)
-
-    async def admit(self, caller: Caller, request: ChatRequest, route: ModelRoute) -> Admitted:  # noqa: ARG002
-        """Let a call in."""
-        self._metrics.open_calls.inc()
-        return Admitted(self._settle)
-
-    def _settle(self, settlement: Settlement) -> None:
-        self._metrics.open_calls.dec()
-        self._metrics.settled(settlement)
+def is_loopback(listen: str) -> bool:
+    """Say whether an address to listen on is this machine's own."""
+    host = listen.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _settings(loaded: Loaded) -> Settings:

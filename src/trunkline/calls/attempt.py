@@ -21,6 +21,7 @@ from trunkline.routing import order
 ERROR_BODY_BYTES = 1024 * 1024
 LINGER_S = 5.0
 """How long an answer that is whole waits for its last numbers."""
+_FRAMING = {"data_prefix_missing", "event_unterminated", "json_over_lines", "done_missing", "message_for_delta"}
 _FAILURES = {
     "connect": ("upstream_unavailable", 503),
     "tls": ("upstream_unavailable", 503),
@@ -67,6 +68,13 @@ class Attempt:
     def over(self) -> bool:
         """Whether the last event, `Ended` or `Failed`, has been given."""
         return self._line.over
+
+    @property
+    def repairs(self) -> dict[str, int]:
+        """What was repaired, by name. A body that was asked for whole is no stream, and departs from none."""
+        if self._request.stream:
+            return self.notes.counts
+        return {name: count for name, count in self.notes.counts.items() if name not in _FRAMING}
 
     async def first(self) -> list[Event]:
         """Send the request and read until the answer begins, or fails: then the last event is `Failed`."""

@@ -122,7 +122,8 @@ class ChatCall:
             end_reason,
             target=self.target,
             attempts=self.attempts,
-            repairs=self._attempt.notes.counts if self._attempt else {},
+            credential=self.credential,
+            repairs=self._attempt.repairs if self._attempt else {},
             error_code=failed.code if failed else "",
             status=(failed.status or 502) if failed else 200,
         )

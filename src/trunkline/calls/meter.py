@@ -45,6 +45,8 @@ class Settlement(Struct, frozen=True, kw_only=True):
     chunks: int
     media: int
     repairs: dict[str, int]
+    credential: str = ""
+    """The name of the credential that was used last."""
 
 
 class Meter:
@@ -111,6 +113,7 @@ class Meter:
         target: RouteTarget | None,
         attempts: int,
         repairs: dict[str, int],
+        credential: str = "",
         error_code: str = "",
         status: int = 200,
     ) -> None:
@@ -137,5 +140,6 @@ class Meter:
                 chunks=self.chunks,
                 media=self._media,
                 repairs=repairs,
+                credential=credential,
             )
         )

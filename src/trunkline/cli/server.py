@@ -52,8 +52,8 @@ class Server(uvicorn.Server):
 def run(application: Application) -> int:
     """Serve until a signal; gives the exit status."""
     server = application.config.server
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("trunkline").setLevel(logging.INFO)
     try:
         opened = bind(server.listen)
     except (OSError, ValueError, OverflowError) as error:

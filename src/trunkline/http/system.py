@@ -1,6 +1,6 @@
 """Models, health, metrics, and what is not served: the plain ASGI side."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,12 +18,21 @@ SERVED = (
 )
 
 
-def system_routes(live: Live, metrics: Callable[[], bytes], *, started_s: int) -> list[Route]:
-    """Give the routes. `metrics` writes the metrics page; `started_s` (Unix) stands in for models' creation."""
+def system_routes(live: Live, metrics: Callable[[], bytes], names: Mapping[str, str], *, started_s: int) -> list[Route]:
+    """Give the routes.
+
+    `metrics` writes the metrics page; `names` says what really answers behind an embedded model; `started_s` (Unix)
+    stands in for models' creation.
+    """
 
     def listed(model: ListedModel) -> dict[str, object]:
-        return {"id": model.id, "object": "model", "created": started_s, "owned_by": model.owner,
-                "trunkline": model_facts(model)}  # fmt: skip
+        return {
+            "id": model.id,
+            "object": "model",
+            "created": started_s,
+            "owned_by": model.owner,
+            "trunkline": model_facts(model, names.get(model.id)),
+        }
 
     async def models(_request: Request) -> Response:
         return JSONResponse({"object": "list", "data": [listed(model) for model in live.table.models()]})
@@ -57,18 +66,22 @@ def system_routes(live: Live, metrics: Callable[[], bytes], *, started_s: int) -
     ]
 
 
-def model_facts(model: ListedModel) -> dict[str, object]:
-    """Give what pages show of a model (docs/admin-api.md)."""
+def model_facts(model: ListedModel, name: str | None) -> dict[str, object]:
+    """Give what pages show of a model (docs/admin-api.md section 11)."""
     facts = model.facts
     return {
         "kind": model.kind,
-        "ratios": list(facts.ratios),
-        "tiers": list(facts.tiers),
-        "sizes": list(facts.sizes),
-        "formats": list(facts.formats),
-        "qualities": list(facts.qualities),
-        "seconds": list(facts.seconds),
-        "fps": list(facts.fps),
+        "provider": model.owner,
+        "name": name or facts.id or None,
+        "ratios": facts.ratios,
+        "tiers": facts.tiers,
+        "sizes": facts.sizes,
+        "formats": facts.formats,
+        "qualities": facts.qualities,
+        "seconds": facts.seconds,
+        "fps": facts.fps,
+        "max_n": facts.max_n,
+        "max_inputs": facts.max_inputs,
     }
 
 

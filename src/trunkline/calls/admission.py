@@ -1,0 +1,134 @@
+"""Letting calls in: the key, what it may, what its budget still holds; and the ledger row when a call has ended."""
+
+import secrets
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from trunkline.calls.billing import Billing, Hold
+from trunkline.calls.gate import Admitted
+from trunkline.calls.keys import Keys
+from trunkline.calls.meter import Settlement
+from trunkline.calls.pricing import Pricing
+from trunkline.core.caller import Caller
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.core.keys import ANONYMOUS, Key
+from trunkline.core.money import LedgerRow
+from trunkline.core.route import Route
+from trunkline.policy.key_rules import check_model
+
+Watcher = Callable[[Settlement], None]
+
+
+class Admission:
+    """Implements `calls.gate.Gate` over virtual keys, budgets and the ledger.
+
+    `required` says whether a key is needed now; without that, unknown keys count as none at all.
+    """
+
+    def __init__(
+        self,
+        keys: Keys,
+        billing: Billing,
+        pricing: Pricing,
+        required: Callable[[], bool],
+        watchers: tuple[Watcher, ...],
+    ) -> None:
+        self._keys = keys
+        self._billing = billing
+        self._pricing = pricing
+        self._required = required
+        self._watchers = watchers
+
+    async def caller(self, authorization: str, request_id: str) -> Caller:
+        """Say who asks. Raises GatewayError `invalid_api_key`, `storage_unavailable`."""
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        return Caller(request_id, await self._key(token))
+
+    async def _key(self, token: str) -> Key:
+        if token:
+            key = self._keys.known(token)
+            if key is not None:
+                return key
+        required = self._required()
+        if not token:
+            if required:
+                raise GatewayError("invalid_api_key", "A key is needed: send `Authorization: Bearer sk-…`.")
+            return ANONYMOUS
+        try:
+            return await self._keys.authenticate(token)
+        except GatewayError:
+            if required:
+                raise
+            return ANONYMOUS
+
+    async def admit(self, caller: Caller, request: ChatRequest, route: Route) -> Admitted:
+        """Let a call in; see the port."""
+        key = caller.key
+        check_model(key, request.model)
+        now_ms = time.time_ns() // 1_000_000
+        amount = self._pricing.most(request, route, budgeted=key.budgeted)
+        hold = self._billing.try_reserve(key, amount, now_ms)
+        if hold is None:
+            hold = await self._billing.reserve(key, amount, now_ms)
+        return Admitted(_Ending(self, hold))
+
+    def settle(self, hold: Hold, settlement: Settlement) -> None:
+        """End a call: its row goes to the ledger, its money is settled."""
+        row = self._row(settlement)
+        self._billing.settle(hold, row)
+        for watch in self._watchers:
+            watch(settlement)
+
+    def _row(self, settlement: Settlement) -> LedgerRow:
+        usage, caller, target = settlement.usage, settlement.caller, settlement.target
+        cost = self._pricing.cost(settlement)
+        return LedgerRow(
+            id=f"{caller.request_id}-{secrets.token_hex(4)}",  # a client may send one request id twice
+            key_id=caller.key.id,
+            group_id=caller.key.group_id,
+            started_ms=settlement.started_ms,
+            ended_ms=settlement.ended_ms,
+            request_id=caller.request_id,
+            route="/v1/chat/completions",
+            model=settlement.request.model,
+            provider=target.target.provider if target else "",
+            upstream_model=target.target.model if target else "",
+            credential_id=settlement.credential,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+            audio_input_tokens=usage.audio_input_tokens,
+            audio_output_tokens=usage.audio_output_tokens,
+            image_input_tokens=usage.image_input_tokens,
+            image_output_tokens=usage.image_output_tokens,
+            images=settlement.media,
+            cost_microusd=cost,
+            price_version=self._pricing.version(settlement),
+            estimated=settlement.estimated,
+            streamed=settlement.request.stream,
+            end_reason=settlement.end_reason,
+            error_code=settlement.error_code,
+            status=settlement.status,
+            attempts=settlement.attempts,
+            first_event_ms=settlement.first_event_ms,
+            repairs=msgspec.json.encode(settlement.repairs).decode() if settlement.repairs else "{}",
+        )
+
+
+class _Ending:
+    """Settles one call; what `Admitted` carries."""
+
+    __slots__ = ("_admission", "_hold")
+
+    def __init__(self, admission: Admission, hold: Hold) -> None:
+        self._admission = admission
+        self._hold = hold
+
+    def __call__(self, settlement: Settlement) -> None:
+        self._admission.settle(self._hold, settlement)
