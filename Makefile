@@ -36,3 +36,11 @@ bench-micro: ## µs and allocations of each station of the pure line
 
 bench: bench-build ## measure beside nginx; ARGS="--quick", "--only streams", "--litellm PATH", …
 	uv run python bench/run.py $(ARGS)
+
+test-faults: ## upstreams, clients and processes that misbehave, on real sockets
+	uv run pytest -m faults
+
+test-scale: ## PostgreSQL, Valkey, an S3 server, several replicas
+	uv run --group scale pytest -m scale
+
+test-all: test-faults test-oracles test-scale test-browser ## every suite but the fast one
