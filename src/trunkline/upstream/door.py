@@ -11,7 +11,7 @@ from trunkline.core.secret import Secret
 from trunkline.routing.order import Attempt
 from trunkline.upstream.credentials import Credential
 
-USER_AGENT = ("user-agent", "trunkline")
+USER_AGENT = "trunkline"
 Local = Callable[[], Awaitable[tuple[str, Secret]]]
 """Gives the base URL and the key of an embedded model once it answers; raises GatewayError when it cannot."""
 
@@ -53,7 +53,7 @@ class Door:
 def _request(item: RouteTarget, request: UpstreamRequest, base_url: str, connect_s: float) -> HttpRequest:
     if not base_url:
         raise GatewayError("upstream_unavailable", f"the provider `{item.target.provider}` has no `base_url`")
-    headers = [*request.headers, USER_AGENT]
+    headers = [*request.headers, ("user-agent", USER_AGENT)]
     if item.provider.headers:
         headers += [(name.lower(), value.reveal()) for name, value in item.provider.headers.items()]
     url = base_url.rstrip("/") + _path(request.path, item.target)
