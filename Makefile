@@ -10,6 +10,9 @@ fmt: ## format the code
 	uv run ruff format .
 	uv run ruff check --fix .
 
+prices: ## renew the shipped price table
+	uv run python tools/make_prices.py
+
 docs: ## write the generated parts of the documentation
 	uv run python -m trunkline.config.pages docs
 

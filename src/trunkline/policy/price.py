@@ -1,0 +1,190 @@
+"""What a call costs: prices are made out once for a model, into whole numbers, and then only multiplied."""
+
+import math
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, Decimal
+
+from msgspec import Struct
+
+from trunkline.core.chat import Target
+from trunkline.core.events import Usage
+from trunkline.core.money import day_of, microusd
+from trunkline.core.provider import Price
+from trunkline.policy.price_table import PriceTable, tiers_of
+
+PICO = 1_000_000
+"""Prices of tokens are kept in millionths of a micro-dollar a token, which is dollars a million tokens, times this."""
+OUTPUTS = ("output", "reasoning", "audio_output", "image_output")
+SLOT_MS = 1_800_000
+"""Prices that depend on the time of day change on the half hour."""
+
+
+class TokenPrices(Struct, frozen=True):
+    """What one token costs, in millionths of a micro-dollar, by kind; counts of a kind are not in the general ones."""
+
+    input: int
+    output: int
+    cached: int
+    cache_write: int
+    reasoning: int
+    audio_input: int
+    audio_output: int
+    image_input: int
+    image_output: int
+
+
+class Tariff(Struct, frozen=True):
+    """What a model costs. `version` says where the prices are from; it stands in every ledger row.
+
+    Tokens: by the number of input tokens that a call must pass, ascending; empty: no price by tokens.
+    Media: micro-dollars by tier, quality, size or `quality size`; under the empty name for all.
+    """
+
+    version: str
+    tokens: tuple[tuple[int, TokenPrices], ...] = ()
+    per_image: dict[str, int] = {}
+    per_second: dict[str, int] = {}
+    per_video: dict[str, int] = {}
+
+    def of_tokens(self, usage: Usage) -> int | None:
+        """Price what was counted, rounded up to whole micro-dollars; None: there is no price by tokens."""
+        if not self.tokens:
+            return None
+        price = self.tokens[0][1]
+        for start, dearer in self.tokens[1:]:
+            if usage.prompt_tokens > start:
+                price = dearer
+        cached, audio_in, image_in = usage.cached_tokens, usage.audio_input_tokens, usage.image_input_tokens
+        reasoning, audio_out, image_out = usage.reasoning_tokens, usage.audio_output_tokens, usage.image_output_tokens
+        written = usage.cache_write_tokens
+        plain_in = max(0, usage.prompt_tokens - cached - written - audio_in - image_in)
+        plain_out = max(0, usage.completion_tokens - reasoning - audio_out - image_out)
+        total = (
+            plain_in * price.input
+            + cached * price.cached
+            + written * price.cache_write
+            + audio_in * price.audio_input
+            + image_in * price.image_input
+            + plain_out * price.output
+            + reasoning * price.reasoning
+            + audio_out * price.audio_output
+            + image_out * price.image_output
+        )
+        return -(-total // PICO)
+
+    def of_images(self, number: int, shape: "Shape") -> int | None:
+        """Price pictures; None: there is no price by the picture."""
+        price = of_media(self.per_image, shape)
+        return None if price is None else number * price
+
+    def of_film(self, number: int, seconds: float, shape: "Shape") -> int | None:
+        """Price films of so many seconds each; None: there is no price by the film or second."""
+        if (price := of_media(self.per_video, shape)) is not None:
+            return number * price
+        second = of_media(self.per_second, shape)
+        return None if second is None else number * math.ceil(seconds * second)
+
+
+class Shape(Struct, frozen=True):
+    """What a medium's price may depend on. Blank: not known."""
+
+    tier: str = ""
+    quality: str = ""
+    size: str = ""
+    """`WxH`"""
+
+
+def of_media(prices: Mapping[str, int], shape: Shape) -> int | None:
+    """Give one medium's price (or a second's): by the most exact name that fits, else the dearest; None: none."""
+    if not prices:
+        return None
+    quality, size, tier = shape.quality, shape.size, shape.tier
+    for name in (f"{quality} {size}", size, f"{quality} {tier}", quality, tier, ""):
+        if (price := prices.get(name.strip().lower())) is not None:
+            return price
+    return max(prices.values())
+
+
+class PriceBook:
+    """Tariffs by target. The shipped table is read when it is first needed."""
+
+    def __init__(self, read_table: Callable[[], bytes]) -> None:
+        self._read_table = read_table
+        self._table: PriceTable | None = None
+        self._known: dict[tuple[str, str], tuple[Price | None, Tariff | None]] = {}
+        self._slot = 0
+
+    def tariff(self, target: Target, price: Price | None, now_ms: int) -> Tariff | None:
+        """Give what a target costs: by `price` as configured or in its catalogue, else by the table; None: unknown."""
+        slot = now_ms // SLOT_MS
+        if slot != self._slot:
+            self._known.clear()
+            self._slot = slot
+        known = self._known.get((target.provider, target.model))
+        if known is not None and known[0] is price:
+            return known[1]
+        made = self._make(target, price, now_ms)
+        self._known[target.provider, target.model] = (price, made)
+        return made
+
+    def _make(self, target: Target, price: Price | None, now_ms: int) -> Tariff | None:
+        given = price or Price()
+        media = Tariff(
+            "configured",
+            per_image=_by_name(given.per_image),
+            per_second=_by_name(given.per_second),
+            per_video=_by_name(given.per_video),
+        )
+        if (tokens := _configured(given)) is not None:
+            return _with_tokens(media, "configured", ((0, tokens),))
+        if (found := self._from_table(target, now_ms)) is not None:
+            return _with_tokens(media, *found)
+        return media if media.per_image or media.per_second or media.per_video else None
+
+    def _from_table(self, target: Target, now_ms: int) -> tuple[str, tuple[tuple[int, TokenPrices], ...]] | None:
+        self._table = self._table or PriceTable(self._read_table())
+        entry = self._table.find(target.base_url, target.model)
+        if entry is None:
+            return None
+        minutes = now_ms // 60_000 % 1440
+        day, time = day_of(now_ms), f"{minutes // 60:02d}:{minutes % 60:02d}"
+        current = [price for price in entry.prices if price.in_force(day, time)]
+        if not current or current[-1].input is None:
+            return None
+        tiers = tuple((start, _token_prices(usd)) for start, usd in tiers_of(current[-1]))
+        return f"{self._table.source} {day} {entry.id}", tiers
+
+
+def _with_tokens(media: Tariff, version: str, tokens: tuple[tuple[int, TokenPrices], ...]) -> Tariff:
+    return Tariff(version, tokens, media.per_image, media.per_second, media.per_video)
+
+
+def _configured(price: Price) -> TokenPrices | None:
+    names = {
+        "input": price.input_per_mtok,
+        "output": price.output_per_mtok,
+        "cached": price.cached_per_mtok,
+        "image_input": price.image_input_per_mtok,
+        "image_output": price.image_output_per_mtok,
+    }
+    given = {name: Decimal(str(usd)) for name, usd in names.items() if usd is not None}
+    return _token_prices(given) if given else None
+
+
+def _token_prices(usd: Mapping[str, Decimal]) -> TokenPrices:
+    """Make out what each kind of token costs: what is not given costs what the general kind does, and the reverse."""
+    free = Decimal(0)
+    inputs, outputs = usd.get("input", usd.get("image_input", free)), usd.get("output", usd.get("image_output", free))
+    general = {name: outputs if name in OUTPUTS else inputs for name in TokenPrices.__struct_fields__}
+    return TokenPrices(**{name: _pico(usd.get(name, price)) for name, price in general.items()})
+
+
+def _pico(usd: Decimal) -> int:
+    return int((usd * PICO).to_integral_value(rounding=ROUND_CEILING))
+
+
+def _by_name(usd: float | Mapping[str, float] | None) -> dict[str, int]:
+    if usd is None:
+        return {}
+    named = usd if isinstance(usd, Mapping) else {"": usd}
+    return {name.strip().lower(): microusd(price) for name, price in named.items()}
