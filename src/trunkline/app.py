@@ -22,6 +22,7 @@ from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
 from trunkline.calls.pricing import Pricing
 from trunkline.config.load import Loaded
+from trunkline.config.prices import read_price_table
 from trunkline.config.secret_file import server_secret
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
@@ -38,6 +39,7 @@ from trunkline.http.system import system_routes, unknown_endpoint
 from trunkline.local.supervisor import ChildUnavailableError, SupervisedChild
 from trunkline.local.text.process import local_text
 from trunkline.local.text.weights import WeightsError, find_weights
+from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.sql.database import Database
@@ -71,7 +73,7 @@ class Application:
         self._life = Life(SqlLeases(self._database), f"{socket.gethostname()}:{secrets.token_hex(4)}")
         self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
         self.keys = Keys(SqlKeys(self._database), secret)
-        pricing = Pricing(config.server.reserve_output_tokens)
+        pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
         gate = Admission(self.keys, self._billing, pricing, self._keys_required, (self.metrics.settled,))
         door = Door(self._client, {("local", name): self._local(name) for name in self._children})
         targets = Targets()

@@ -70,7 +70,7 @@ class Admission:
         key = caller.key
         check_model(key, request.model)
         now_ms = time.time_ns() // 1_000_000
-        amount = self._pricing.most(request, route, budgeted=key.budgeted)
+        amount = self._pricing.most(request, route, now_ms, budgeted=key.budgeted)
         hold = self._billing.try_reserve(key, amount, now_ms)
         if hold is None:
             hold = await self._billing.reserve(key, amount, now_ms)
@@ -108,8 +108,8 @@ class Admission:
             image_input_tokens=usage.image_input_tokens,
             image_output_tokens=usage.image_output_tokens,
             images=settlement.media,
-            cost_microusd=cost,
-            price_version=self._pricing.version(settlement),
+            cost_microusd=cost.microusd,
+            price_version=cost.version,
             estimated=settlement.estimated,
             streamed=settlement.request.stream,
             end_reason=settlement.end_reason,

@@ -1,60 +1,105 @@
 """What calls cost: the most a call may cost before it, what it did cost after it."""
 
-import math
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from trunkline.calls.meter import Settlement
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Usage
-from trunkline.core.provider import Price
-from trunkline.core.route import Route
+from trunkline.core.route import Route, RouteTarget
+from trunkline.policy.price import PriceBook, Shape, Tariff
+from trunkline.policy.tokens import count_request
 from trunkline.wire.read import as_count
 
-_BYTES_PER_TOKEN = 3
-"""For the upper bound of an input: fewer bytes a token than our own count assumes."""
+SHORT_BYTES = 4096
+BYTES_PER_TOKEN = 3
+"""For a quick bound of a short input: fewer bytes a token than our own count assumes."""
+ROOM_TOKENS = 16
+"""What providers add to an input."""
+MOST_IMAGE_TOKENS = 8192
+"""More than any provider counts for one picture that it makes."""
+PAID = 1
+"""Set aside for a call that costs something, where nobody counts how much."""
+
+
+class Cost(Struct, frozen=True):
+    """What a call cost, None: nobody knows; and where the price is from."""
+
+    microusd: int | None
+    version: str = ""
 
 
 class Pricing:
-    """Prices of tokens, as the routes' targets carry them. USD for a million tokens are micro-dollars for one."""
+    """Prices of calls by the targets of their routes."""
 
-    def __init__(self, reserve_output_tokens: int) -> None:
+    def __init__(self, reserve_output_tokens: int, book: PriceBook) -> None:
         self._reserve_output_tokens = reserve_output_tokens
+        self._book = book
 
-    def most(self, request: ChatRequest, route: Route, *, budgeted: bool) -> int:
-        """Give the upper bound of a call's cost, in micro-dollars, over all targets that may answer.
+    def most(self, request: ChatRequest, route: Route, now_ms: int, *, budgeted: bool) -> int:
+        """Give the upper bound of a call's cost, in micro-dollars, over all targets that may answer; 0: it is free.
 
-        Raises GatewayError (403) when a key with a budget asks for a model whose price is not known.
+        Without a budget only whether it is free matters. Raises GatewayError (403) when a key with a budget asks for a
+        model whose price is not known.
         """
-        prices = [item.price for item in route.targets]
+        tariffs = [self._book.tariff(item.target, item.price, now_ms) for item in route.targets]
         if not budgeted:
+            return 0 if all(tariff is not None and tariff.free for tariff in tariffs) else PAID
+        known = [tariff for tariff in tariffs if tariff is not None]
+        if len(known) < len(tariffs):
+            raise unpriced(request.model)
+        if all(tariff.free for tariff in known):
             return 0
-        if any(price is None or price.output_per_mtok is None for price in prices):
-            told = f"the price of {request.model!r} is not known, so a key with a budget may not use it"
-            raise GatewayError("model_not_allowed", told, param="model")
+        bound = self._bound(request)
+        return max(self._most(tariff, bound, request.n, route) for tariff in known)
+
+    def cost(self, settlement: Settlement) -> Cost:
+        """Give what a call cost."""
+        item = settlement.target
+        if item is None:
+            return Cost(0)
+        return self.of(item, settlement.usage, settlement.started_ms, settlement.media, estimated=settlement.estimated)
+
+    def of(self, item: RouteTarget, usage: Usage, now_ms: int, images: int = 0, *, estimated: bool = False) -> Cost:
+        """Price what a target did: as itself says, unless a price is configured; by its tokens; by its pictures."""
+        if usage.cost_microusd is not None and item.price is None:
+            return Cost(usage.cost_microusd, f"{item.target.provider}'s own count")
+        tariff = self._book.tariff(item.target, item.price, now_ms)
+        if tariff is None:
+            return Cost(None)
+        if images and (estimated or not tariff.tokens):
+            by_image = tariff.of_images(images, Shape(tier=item.facts.tier))
+            if by_image is not None:
+                return Cost(by_image, tariff.version)
+        return Cost(tariff.of_tokens(usage), tariff.version)
+
+    def _most(self, tariff: Tariff, bound: Usage, n: int, route: Route) -> int:
+        if route.kind == "text":
+            return tariff.of_tokens(bound) or 0
+        drawn = Usage(
+            prompt_tokens=bound.prompt_tokens,
+            completion_tokens=n * MOST_IMAGE_TOKENS,
+            image_output_tokens=n * MOST_IMAGE_TOKENS,
+        )
+        return max(tariff.of_tokens(drawn) or 0, tariff.of_images(n, Shape()) or 0)
+
+    def _bound(self, request: ChatRequest) -> Usage:
+        """Give the most tokens that a request may come to."""
+        size = sum(len(bytes(raw)) for raw in request.fields.values())
+        if size <= SHORT_BYTES:
+            inputs = size // BYTES_PER_TOKEN
+        else:  # perhaps for its pictures, which are not text
+            messages = request.fields.get("messages")
+            inputs = count_request(msgspec.json.decode(messages)) if messages is not None else 0
+            inputs += (
+                sum(len(bytes(raw)) for name, raw in request.fields.items() if name != "messages") // BYTES_PER_TOKEN
+            )
         outputs = self._most_outputs(request) * request.n
-        inputs = sum(len(raw) for raw in map(bytes, request.fields.values())) // _BYTES_PER_TOKEN + 16
-        bound = Usage(prompt_tokens=inputs, completion_tokens=outputs, total_tokens=inputs + outputs)
-        return max(cost_of(bound, price) for price in prices if price is not None)
-
-    def cost(self, settlement: Settlement) -> int | None:
-        """Give what a call cost; None: no price is known."""
-        target = settlement.target
-        if target is None:
-            return 0
-        if settlement.usage.cost_microusd is not None and target.price is None:
-            return settlement.usage.cost_microusd
-        if target.price is None or target.price.output_per_mtok is None:
-            return None
-        return cost_of(settlement.usage, target.price)
-
-    def version(self, settlement: Settlement) -> str:
-        """Name the price that was used."""
-        if settlement.target is None or settlement.target.price is None:
-            return ""
-        return settlement.target.provider.prices_from or "configuration"
+        inputs += ROOM_TOKENS
+        return Usage(prompt_tokens=inputs, completion_tokens=outputs, total_tokens=inputs + outputs)
 
     def _most_outputs(self, request: ChatRequest) -> int:
         for name in ("max_completion_tokens", "max_tokens"):
@@ -65,12 +110,7 @@ class Pricing:
         return self._reserve_output_tokens
 
 
-def cost_of(usage: Usage, price: Price) -> int:
-    """Price a usage in whole micro-dollars, rounded up; cached tokens are part of the prompt."""
-    per_input = price.input_per_mtok or 0.0
-    per_cached = price.cached_per_mtok if price.cached_per_mtok is not None else per_input
-    plain = max(0, usage.prompt_tokens - usage.cached_tokens)
-    total = (
-        plain * per_input + usage.cached_tokens * per_cached + usage.completion_tokens * (price.output_per_mtok or 0.0)
-    )
-    return math.ceil(total - 1e-9)
+def unpriced(model: str) -> GatewayError:
+    """Give the error for a model without a price, asked for with a key that has a budget."""
+    told = f"the price of {model!r} is not known, so a key with a budget may not use it; an operator can set `price`"
+    return GatewayError("model_not_allowed", told, param="model")

@@ -107,6 +107,7 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     model: Annotated[str, Meta(description="Only for `local`: a GGUF file in place of the shipped weights.")] = ""
     prices_from: Annotated[str, Meta(description="Source and date of the prices below.")] = ""
+    price: Annotated[Price | None, Meta(description="What its models cost that do not say so themselves.")] = None
     chat: Annotated[ChatSide | None, Meta(description="How it speaks chat.")] = None
     image: Annotated[MediaSide | None, Meta(description="How it makes pictures, if not in a chat.")] = None
     video: Annotated[MediaSide | None, Meta(description="How it makes films, if not in a chat.")] = None

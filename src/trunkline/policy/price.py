@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, Decimal
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from trunkline.core.chat import Target
 from trunkline.core.events import Usage
@@ -45,6 +46,8 @@ class Tariff(Struct, frozen=True):
     per_image: dict[str, int] = {}
     per_second: dict[str, int] = {}
     per_video: dict[str, int] = {}
+    free: bool = False
+    """Nothing of it costs anything."""
 
     def of_tokens(self, usage: Usage) -> int | None:
         """Price what was counted, rounded up to whole micro-dollars; None: there is no price by tokens."""
@@ -105,6 +108,10 @@ def of_media(prices: Mapping[str, int], shape: Shape) -> int | None:
     return max(prices.values())
 
 
+ByTokens = tuple[str, tuple[tuple[int, TokenPrices], ...]]
+"""Where prices are from, and the prices, as in `Tariff`."""
+
+
 class PriceBook:
     """Tariffs by target. The shipped table is read when it is first needed."""
 
@@ -129,19 +136,14 @@ class PriceBook:
 
     def _make(self, target: Target, price: Price | None, now_ms: int) -> Tariff | None:
         given = price or Price()
-        media = Tariff(
-            "configured",
-            per_image=_by_name(given.per_image),
-            per_second=_by_name(given.per_second),
-            per_video=_by_name(given.per_video),
-        )
-        if (tokens := _configured(given)) is not None:
-            return _with_tokens(media, "configured", ((0, tokens),))
-        if (found := self._from_table(target, now_ms)) is not None:
-            return _with_tokens(media, *found)
-        return media if media.per_image or media.per_second or media.per_video else None
+        image, second, video = _by_name(given.per_image), _by_name(given.per_second), _by_name(given.per_video)
+        version, tokens = _configured(given) or self._from_table(target, now_ms) or ("configured", ())
+        if not (tokens or image or second or video):
+            return None
+        prices = [*image.values(), *second.values(), *video.values(), *(any(astuple(kinds)) for _, kinds in tokens)]
+        return Tariff(version, tokens, image, second, video, free=not any(prices))
 
-    def _from_table(self, target: Target, now_ms: int) -> tuple[str, tuple[tuple[int, TokenPrices], ...]] | None:
+    def _from_table(self, target: Target, now_ms: int) -> ByTokens | None:
         self._table = self._table or PriceTable(self._read_table())
         entry = self._table.find(target.base_url, target.model)
         if entry is None:
@@ -155,11 +157,7 @@ class PriceBook:
         return f"{self._table.source} {day} {entry.id}", tiers
 
 
-def _with_tokens(media: Tariff, version: str, tokens: tuple[tuple[int, TokenPrices], ...]) -> Tariff:
-    return Tariff(version, tokens, media.per_image, media.per_second, media.per_video)
-
-
-def _configured(price: Price) -> TokenPrices | None:
+def _configured(price: Price) -> ByTokens | None:
     names = {
         "input": price.input_per_mtok,
         "output": price.output_per_mtok,
@@ -168,7 +166,7 @@ def _configured(price: Price) -> TokenPrices | None:
         "image_output": price.image_output_per_mtok,
     }
     given = {name: Decimal(str(usd)) for name, usd in names.items() if usd is not None}
-    return _token_prices(given) if given else None
+    return ("configured", ((0, _token_prices(given)),)) if given else None
 
 
 def _token_prices(usd: Mapping[str, Decimal]) -> TokenPrices:

@@ -107,7 +107,9 @@ class RoutingTable:
             drop=part.drop,
             options=provider.options,
         )
-        return RouteTarget(target, provider, part.auth or provider.auth, facts, alias.price or facts.price)
+        return RouteTarget(
+            target, provider, part.auth or provider.auth, facts, alias.price or facts.price or provider.price
+        )
 
     def _not_found(self, name: str) -> str:
         shown = name if len(name) <= 100 else name[:100] + "…"
