@@ -228,7 +228,7 @@ class FakeGateway:
                 if stream.stopped:
                     return
             yield (f"id: {number}\n" if ids else "").encode() + f"data: {text}\n\n".encode()
-            if self.drop_connections and number == 3:
+            if self.drop_connections and number == after + 3:
                 self.drop_connections -= 1
                 raise ConnectionResetError
         if stream.cut:

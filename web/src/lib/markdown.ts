@@ -2,6 +2,7 @@
 import DOMPurify from "dompurify";
 import { Marked, type Tokens } from "marked";
 import { here, own } from "./base";
+import { t } from "./prefs.svelte";
 
 const escape = (text: string) =>
   text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -21,7 +22,7 @@ const marked = new Marked({
     html: ({ text }: Tokens.HTML | Tokens.Tag) => escape(text),
     code: ({ text, lang }: Tokens.Code) =>
       `<div class="code"><div class="code-head"><span>${escape(/^\S*/.exec(lang ?? "")?.[0] ?? "")}</span>` +
-      `<button type="button" data-copy></button></div><pre tabindex="0"><code>${escape(text)}\n</code></pre></div>`,
+      `<button type="button" data-copy>${escape(t("copy"))}</button></div><pre tabindex="0"><code>${escape(text)}\n</code></pre></div>`,
     image({ href, text }: Tokens.Image) {
       const link = here(href);
       if (own(link)) return `<img src="${escape(link)}" alt="${escape(text)}" loading="lazy">`;

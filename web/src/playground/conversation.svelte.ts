@@ -92,7 +92,7 @@ export class Conversation {
     const answer = new Answer({ id: newId(), model: model.id, kind, request }, () => this.save());
     this.model = model.id;
     this.turns = [...this.turns, answer];
-    this.save();
+    this.write(); // before it is asked for: a page that is loaded again finds its job
     void answer.run();
   }
 

@@ -1,0 +1,48 @@
+"""What the browser tests do again and again."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 800}
+OpenPage = Callable[..., "Page"]
+
+STORED = """() => new Promise((done) => {
+    indexedDB.open("trunkline").onsuccess = (event) => {
+        const all = event.target.result.transaction("conversations").objectStore("conversations").getAll();
+        all.onsuccess = () => done(all.result[0]?.turns.at(-1));
+    };
+})"""
+"""The last answer as the page keeps it."""
+
+
+def expect(seen: Any) -> Any:
+    """Playwright's waiting assertions; it is installed only with the group `browser`."""
+    from playwright.sync_api import expect as waiting  # noqa: PLC0415
+
+    return waiting(seen)
+
+
+def choose(page: "Page", model: str) -> None:
+    page.get_by_role("button", name="Model:").click()
+    page.get_by_role("combobox", name="Find a model").fill(model)
+    page.keyboard.press("Enter")
+
+
+def say(page: "Page", model: str, text: str) -> None:
+    """Choose a model, write, and send."""
+    choose(page, model)
+    page.get_by_label("Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+
+
+def last(page: "Page") -> Any:
+    return page.get_by_role("article", name="Answer of").last
+
+
+def over(page: "Page") -> None:
+    """Wait until the last answer is over."""
+    expect(last(page).get_by_role("button", name="Try again")).to_be_attached(timeout=20_000)

@@ -1,0 +1,80 @@
+"""Chromium, the fake gateway, and a page that may do nothing behind our back."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browsing import DESKTOP, OpenPage
+from fake_gateway import FakeGateway, Running
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--autoplay-policy=no-user-gesture-required",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only in the group `browser`
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    fake = Running()
+    yield fake
+    fake.stop()
+
+
+@pytest.fixture
+def gateway(running: Running) -> FakeGateway:
+    return running.gateway
+
+
+@pytest.fixture
+def open_page(browser: "Browser", request: pytest.FixtureRequest) -> Iterator[OpenPage]:
+    """Open a page of the gateway; at the end nothing went wrong in it and nothing was asked of another host."""
+    pages: list[Page] = []
+    faults: list[str] = []
+
+    def open_it(path: str = "", base: str = "", **context: Any) -> "Page":
+        base = base or request.getfixturevalue("running").url
+        origin = "/".join(base.split("/")[:3]) + "/"
+        page = browser.new_context(**{"viewport": DESKTOP, "locale": "en-GB"} | context).new_page()
+        page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+        page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)
+        page.on("request", lambda asked: faults.append(f"asked {asked.url}") if is_foreign(asked.url, origin) else None)
+        page.goto(base + path)
+        pages.append(page)
+        return page
+
+    yield open_it
+    hacked = [page.evaluate("window.hacked ?? null") for page in pages]
+    for page in pages:
+        page.context.close()
+    assert faults == []
+    assert hacked == [None] * len(hacked)
+
+
+def is_fault(said: Any) -> bool:
+    """Errors of the console, but not the browser's own note of a status or lost connection that the page handles."""
+    return said.type in {"error", "warning"} and not said.text.startswith("Failed to load resource")
+
+
+def is_foreign(url: str, origin: str) -> bool:
+    return not url.startswith((origin, "data:", "blob:"))
