@@ -25,6 +25,11 @@ lint: ## ruff, mypy, the import rules
 test: ## the fast suite
 	uv run pytest
 
+test-browser: ## the pages in headless Chromium (Debian's chromium and nginx, Node.js)
+	npm --prefix web ci --no-audit --no-fund --loglevel=error
+	npm --prefix web run check
+	uv run --group browser pytest -m browser
+
 bench/build/streamload: $(wildcard bench/load/*.[ch])
 	@mkdir -p bench/build
 	$(CC) -O2 -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -o $@ $(filter %.c,$^)

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import DESKTOP, PHONE, OpenPage, expect, last, over, say
+from browsing import DESKTOP, PHONE, OpenPage, choose, expect, last, over, say
 from fake_gateway import FakeGateway
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ def test_the_readmes_pictures(open_page: OpenPage, gateway: FakeGateway) -> None
     page = open_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
     say(page, "local/text", "Why do railways and telephone networks both speak of trunk lines?")
     over(page)
-    page.get_by_text("16:9").count()
+    choose(page, "local/image")
+    page.get_by_text("16:9", exact=True).click()
     say(page, "local/image", "the sea at sunset")
     over(page)
     last(page).get_by_role("img", name="Picture made by the model").evaluate("img => img.decode()")
