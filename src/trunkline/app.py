@@ -23,6 +23,7 @@ from trunkline.calls.life import Life
 from trunkline.calls.pricing import Pricing
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
+from trunkline.config.read import ConfigError
 from trunkline.config.secret_file import server_secret
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
@@ -52,6 +53,10 @@ from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door
 
 _log = logging.getLogger(__name__)
+NO_ADMIN_KEY = (
+    "`server.listen` {} is open to other machines, so an admin key is needed: set TRUNKLINE_ADMIN_KEY to a long random "
+    "text, such as the output of `openssl rand -hex 32`"
+)
 
 
 class Application:
@@ -62,6 +67,8 @@ class Application:
         data_dir = Path(config.server.data_dir)
         secret = config.server.secret.reveal().encode() if config.server.secret else server_secret(data_dir)
         self.loopback = is_loopback(config.server.listen)
+        if not self.loopback and config.server.admin_key is None:
+            raise ConfigError([NO_ADMIN_KEY.format(config.server.listen)], str(loaded.path or ""))
         self.metrics = Metrics()
         self.models: dict[str, str] = {}
         self.live = Live(RoutingTable.build(config.providers, config.models), _settings(loaded))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from trunkline import __version__
-from trunkline.cli import chat, config, inspect, models, normalize, providers, serve
+from trunkline.cli import chat, config, inspect, keys, models, normalize, providers, serve
 
 UsageError = typer.BadParameter.__bases__[0]  # typer does not export its click
 ClickException = UsageError.__bases__[0]
@@ -28,6 +28,7 @@ app.command()(normalize.normalize)
 app.command()(models.models)
 app.command()(providers.providers)
 app.add_typer(config.app, name="config")
+app.add_typer(keys.app, name="keys")
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - a flag's callback

@@ -20,9 +20,16 @@ def serve(
     from trunkline.app import Application
     from trunkline.cli.loading import load_or_exit
     from trunkline.cli.server import run
+    from trunkline.config.read import ConfigError
+    from trunkline.local.text.weights import WeightsError
 
     overrides = {"server.listen": listen, "server.data_dir": str(data_dir) if data_dir else None}
     loaded = load_or_exit(config, {name: value for name, value in overrides.items() if value})
     for warning in loaded.warnings:
         sys.stderr.write(f"warning: {warning}\n")
-    raise typer.Exit(run(Application(loaded, os.environ)))
+    try:
+        application = Application(loaded, os.environ)
+    except (ConfigError, WeightsError) as error:
+        sys.stderr.write(f"trunkline: {error}\n")
+        raise typer.Exit(1) from None
+    raise typer.Exit(run(application))

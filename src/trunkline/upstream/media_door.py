@@ -114,7 +114,7 @@ class MediaDoor:
         further = provider.headers if provider else {}
         return (
             *request.headers,
-            USER_AGENT,
+            ("user-agent", USER_AGENT),
             *((name, value.reveal()) for name, value in further.items()),
         )
 
