@@ -20,6 +20,7 @@ from trunkline.calls.billing import Billing
 from trunkline.calls.chat import Targets
 from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
+from trunkline.calls.media_links import MediaLinks
 from trunkline.calls.pricing import Pricing
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
@@ -35,6 +36,7 @@ from trunkline.http.error_response import gateway_error
 from trunkline.http.exchange import Handler
 from trunkline.http.front_door import FrontDoor
 from trunkline.http.live import Live, Settings
+from trunkline.http.media import MediaFiles
 from trunkline.http.operator import OperatorOnly
 from trunkline.http.system import system_routes, unknown_endpoint
 from trunkline.local.supervisor import ChildUnavailableError, SupervisedChild
@@ -43,9 +45,11 @@ from trunkline.local.text.weights import WeightsError, find_weights
 from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
+from trunkline.storage.media.store import media_store
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
 from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.media import SqlMediaIndex
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
 from trunkline.telemetry.metrics import Metrics
@@ -84,9 +88,15 @@ class Application:
         gate = Admission(self.keys, self._billing, pricing, self._keys_required, (self.metrics.settled,))
         door = Door(self._client, {("local", name): self._local(name) for name in self._children})
         targets = Targets()
+        media_index = SqlMediaIndex(self._database)
+        media_files = media_store(data_dir, config.storage.media.reveal() if config.storage.media else "")
+        links = MediaLinks(secret, config.media.link_ttl_s)
+        media = MediaFiles(self.live, gate, links, media_index, media_files)
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(self.live, door, targets, gate),
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
+            (b"GET", b"/v1/media/"): media,
+            (b"HEAD", b"/v1/media/"): media,
         }
         self.protocol = type(
             "ConfiguredFrontDoor",

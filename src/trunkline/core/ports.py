@@ -3,7 +3,7 @@
 Those of stored state (keys, money, jobs, streams, media index, leases) are in `core.state`.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -82,7 +82,7 @@ class MediaStore(Protocol):
     async def keep(self, file: MediaFile) -> None:
         """Keep the bytes under their hash; the same bytes are kept once."""
 
-    def read(self, sha256: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+    def read(self, sha256: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         """Give the bytes from `start` to before `end`. Raises GatewayError `not_found` before the first piece."""
 
     async def delete(self, sha256: str) -> None:

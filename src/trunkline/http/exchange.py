@@ -64,15 +64,17 @@ class Exchange:
         self._wire.send(head + body if self.method != "HEAD" else head)
         self._wire.done(self)
 
-    def start(self, headers: Headers) -> None:
-        """Begin a streamed answer, status 200."""
+    def start(self, headers: Headers, status: int = 200, length: int | None = None) -> None:
+        """Begin an answer that comes in pieces; `length` is its size in bytes, where that is known."""
         self.responded = self.streaming = True
-        self._chunked = not self._wire.http_1_0
+        self._chunked = length is None and not self._wire.http_1_0
         if self._chunked:
             headers = (*headers, ("transfer-encoding", "chunked"))
+        elif length is not None:
+            headers = (*headers, ("content-length", str(length)))
         else:
             self._wire.keep_alive = False
-        self._wire.send(self._head(200, headers))
+        self._wire.send(self._head(status, headers))
 
     def write(self, data: bytes) -> None:
         """Write a piece of a streamed answer, as one write."""

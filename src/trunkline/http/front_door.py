@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from trunkline.core.errors import GatewayError
+from trunkline.core.state import StorageError
 from trunkline.http.error_response import respond_error
 from trunkline.http.exchange import Exchange, Handler
 
@@ -16,7 +17,10 @@ WRITE_BUFFER_BYTES = 256 * 1024
 
 
 class FrontDoor(HttpToolsProtocol):
-    """One client connection. `routes`, `body_max_bytes` and `grace_s` are set on a subclass by the composition root."""
+    """One client connection. `routes`, `body_max_bytes` and `grace_s` are set on a subclass by the composition root.
+
+    A route is a method and a path; one that ends in `/` stands for all paths of three steps or more that begin so.
+    """
 
     routes: ClassVar[dict[tuple[bytes, bytes], Handler]] = {}
     body_max_bytes: ClassVar[int] = 64 * 1024 * 1024
@@ -88,7 +92,10 @@ class FrontDoor(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Choose who answers."""
         path, _, query = self.url.partition(b"?")
-        handler = self.routes.get((self.parser.get_method(), path))
+        method = self.parser.get_method()
+        handler = self.routes.get((method, path)) or self.routes.get(
+            (method, b"/".join(path.split(b"/", 3)[:3]) + b"/")
+        )
         if self._exchange is not None:  # pipelined behind a hot request: the client asks again on a new connection
             self.keep_alive = False
             self._hot = True
@@ -102,7 +109,7 @@ class FrontDoor(HttpToolsProtocol):
         self.keep_alive = not self.http_1_0 and self.parser.should_keep_alive()
         self._handler = handler
         self._pieces, self._size = [], 0
-        self._exchange = Exchange(self, "POST", path.decode("ascii", "replace"), query, dict(self.headers))
+        self._exchange = Exchange(self, method.decode(), path.decode("ascii", "replace"), query, dict(self.headers))
         if self.client is not None:
             self._exchange.peer = self.client[0]
         if self._exchange.headers.get(b"content-length", b"0").isdigit():
@@ -164,14 +171,18 @@ class FrontDoor(HttpToolsProtocol):
         except asyncio.CancelledError:
             if not exchange.gone and not exchange.interrupted:
                 raise
+        except StorageError as error:
+            _log.warning("%s %s: %s", exchange.method, exchange.path, error)
+            self._fail(exchange, GatewayError("storage_unavailable", "The database is away; try again in a moment."))
         except Exception:  # whatever it is, the client gets an answer and the log gets the trace
             _log.exception("a handler failed")
-            if exchange.responded:
-                self.cut()
-            else:
-                respond_error(
-                    exchange, GatewayError("internal_error", "The gateway made a mistake; its log says which.")
-                )
+            self._fail(exchange, GatewayError("internal_error", "The gateway made a mistake; its log says which."))
+
+    def _fail(self, exchange: Exchange, error: GatewayError) -> None:
+        if exchange.responded:
+            self.cut()
+        else:
+            respond_error(exchange, error)
 
     # What an exchange asks of its connection.
 

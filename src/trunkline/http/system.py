@@ -15,6 +15,7 @@ SERVED = (
     "POST /v1/embeddings",
     "GET /v1/models",
     "GET /v1/models/{id}",
+    "GET /v1/media/{id}",
 )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from trunkline.core.errors import GatewayError
@@ -26,7 +26,7 @@ class LocalBlobs:
         with full_disk_named("keep the file"):
             await asyncio.to_thread(_move, source, self.path(sha256))
 
-    async def read(self, sha256: str, start: int, end: int | None) -> AsyncIterator[bytes]:
+    async def read(self, sha256: str, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
         """Give the bytes in pieces; raises GatewayError `not_found`."""
         try:
             file = await asyncio.to_thread(self.path(sha256).open, "rb")

@@ -1,7 +1,7 @@
 """Media bytes in any S3: `s3://bucket/prefix`, credentials and endpoint from the usual AWS variables."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ class S3Blobs:
         with self._named("keep the file"):
             await self._api.put_async(self._store, sha256, source)
 
-    async def read(self, sha256: str, start: int, end: int | None) -> AsyncIterator[bytes]:
+    async def read(self, sha256: str, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
         """Give the bytes in pieces; raises GatewayError `not_found`."""
         if end is not None and end <= start:
             return

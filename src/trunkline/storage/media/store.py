@@ -1,7 +1,7 @@
 """The media store: a workroom where files are looked at, and the place where they are kept."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -23,7 +23,7 @@ class Blobs(Protocol):
     async def keep(self, source: Path, sha256: str) -> None:
         """Keep the file; it may be moved away."""
 
-    def read(self, sha256: str, start: int, end: int | None) -> AsyncIterator[bytes]:
+    def read(self, sha256: str, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
         """Give the bytes in pieces."""
 
     async def delete(self, sha256: str) -> None:
@@ -68,7 +68,7 @@ class FileMediaStore:
         """See the port."""
         await self._blobs.keep(Path(file.path), file.sha256)
 
-    def read(self, sha256: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+    def read(self, sha256: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         """See the port."""
         return self._blobs.read(sha256, start, end)
 
