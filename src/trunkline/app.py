@@ -46,6 +46,7 @@ from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.media.store import media_store
+from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
 from trunkline.storage.sql.leases import SqlLeases
@@ -85,7 +86,7 @@ class Application:
         self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
-        gate = Admission(self.keys, self._billing, pricing, self._keys_required, (self.metrics.settled,))
+        gate = Admission(self.keys, self._billing, pricing, LocalRates(), self._keys_required, (self.metrics.settled,))
         door = Door(self._client, {("local", name): self._local(name) for name in self._children})
         targets = Targets()
         media_index = SqlMediaIndex(self._database)

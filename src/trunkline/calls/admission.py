@@ -14,10 +14,14 @@ from trunkline.calls.pricing import Pricing
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
+from trunkline.core.events import Usage
 from trunkline.core.keys import ANONYMOUS, Key
 from trunkline.core.money import LedgerRow
-from trunkline.core.route import Route
+from trunkline.core.route import Route, RouteTarget
+from trunkline.core.state import Passed, RateLimiter, Verdict
 from trunkline.policy.key_rules import check_model
+from trunkline.policy.rate import headers as rate_headers
+from trunkline.policy.rate import refusal
 
 Watcher = Callable[[Settlement], None]
 
@@ -28,17 +32,19 @@ class Admission:
     `required` says whether a key is needed now; without that, unknown keys count as none at all.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what letting in is made of
         self,
         keys: Keys,
         billing: Billing,
         pricing: Pricing,
+        rates: RateLimiter,
         required: Callable[[], bool],
         watchers: tuple[Watcher, ...],
     ) -> None:
         self._keys = keys
         self._billing = billing
         self._pricing = pricing
+        self._rates = rates
         self._required = required
         self._watchers = watchers
 
@@ -71,15 +77,37 @@ class Admission:
         check_model(key, request.model)
         now_ms = time.time_ns() // 1_000_000
         amount = self._pricing.most(request, route, now_ms, budgeted=key.budgeted)
-        hold = self._billing.try_reserve(key, amount, now_ms)
-        if hold is None:
-            hold = await self._billing.reserve(key, amount, now_ms)
-        return Admitted(_Ending(self, hold))
+        verdict, passed = (await self._take(key, request, route)) if key.rates else (None, None)
+        try:
+            hold = self._billing.try_reserve(key, amount, now_ms) or await self._billing.reserve(key, amount, now_ms)
+        except BaseException:
+            if passed is not None:
+                self._rates.end(passed, 0)
+            raise
+        shown = rate_headers(verdict) if verdict is not None else ()
+        return Admitted(_Ending(self, hold, passed), shown, self._cost)
 
-    def settle(self, hold: Hold, settlement: Settlement) -> None:
+    async def _take(self, key: Key, request: ChatRequest, route: Route) -> tuple[Verdict, Passed]:
+        """Count a call in its key's rates. Raises GatewayError `rate_limit_exceeded`."""
+        verdict, passed = await self._rates.take(
+            key,
+            tokens=self._pricing.tokens(request) if key.rates.tokens is not None else 0,
+            images=request.n if route.kind == "image" else 0,
+            streams=int(request.stream),
+        )
+        if verdict.short is not None:
+            raise refusal(verdict)
+        return verdict, passed
+
+    def _cost(self, target: RouteTarget, usage: Usage) -> int | None:
+        return self._pricing.of(target, usage, time.time_ns() // 1_000_000).microusd
+
+    def settle(self, hold: Hold, passed: Passed | None, settlement: Settlement) -> None:
         """End a call: its row goes to the ledger, its money is settled."""
         row = self._row(settlement)
         self._billing.settle(hold, row)
+        if passed is not None:
+            self._rates.end(passed, settlement.usage.total_tokens)
         for watch in self._watchers:
             watch(settlement)
 
@@ -124,11 +152,12 @@ class Admission:
 class _Ending:
     """Settles one call; what `Admitted` carries."""
 
-    __slots__ = ("_admission", "_hold")
+    __slots__ = ("_admission", "_hold", "_passed")
 
-    def __init__(self, admission: Admission, hold: Hold) -> None:
+    def __init__(self, admission: Admission, hold: Hold, passed: Passed | None) -> None:
         self._admission = admission
         self._hold = hold
+        self._passed = passed
 
     def __call__(self, settlement: Settlement) -> None:
-        self._admission.settle(self._hold, settlement)
+        self._admission.settle(self._hold, self._passed, settlement)

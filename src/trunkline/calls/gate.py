@@ -8,7 +8,8 @@ from msgspec import Struct
 from trunkline.calls.meter import Settlement
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
-from trunkline.core.route import Route
+from trunkline.core.events import Usage
+from trunkline.core.route import Route, RouteTarget
 
 
 class Admitted(Struct, frozen=True):
@@ -17,6 +18,8 @@ class Admitted(Struct, frozen=True):
     settle: Callable[[Settlement], None]
     headers: tuple[tuple[str, str], ...] = ()
     """`x-ratelimit-*` for the answer."""
+    cost: Callable[[RouteTarget, Usage], int | None] = lambda _target, _usage: None
+    """What the call costs when its usage is known, in micro-dollars; None: no price is known."""
 
 
 class Gate(Protocol):

@@ -56,6 +56,12 @@ class Pricing:
         bound = self._bound(request)
         return max(self._most(tariff, bound, request.n, route) for tariff in known)
 
+    def tokens(self, request: ChatRequest) -> int:
+        """Give how many tokens a request counts for in rates before its answer: its input, and the most it asks for."""
+        messages = request.fields.get("messages")
+        inputs = count_request(msgspec.json.decode(messages)) if messages is not None else 0
+        return inputs + request.n * self._asked_outputs(request)
+
     def cost(self, settlement: Settlement) -> Cost:
         """Give what a call cost."""
         item = settlement.target
@@ -97,17 +103,17 @@ class Pricing:
             inputs += (
                 sum(len(bytes(raw)) for name, raw in request.fields.items() if name != "messages") // BYTES_PER_TOKEN
             )
-        outputs = self._most_outputs(request) * request.n
+        outputs = (self._asked_outputs(request) or self._reserve_output_tokens) * request.n
         inputs += ROOM_TOKENS
         return Usage(prompt_tokens=inputs, completion_tokens=outputs, total_tokens=inputs + outputs)
 
-    def _most_outputs(self, request: ChatRequest) -> int:
+    def _asked_outputs(self, request: ChatRequest) -> int:
         for name in ("max_completion_tokens", "max_tokens"):
             raw = request.fields.get(name)
             asked: Any = msgspec.json.decode(raw) if raw is not None else None
             if as_count(asked):
                 return as_count(asked)
-        return self._reserve_output_tokens
+        return 0
 
 
 def unpriced(model: str) -> GatewayError:

@@ -20,7 +20,7 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __bool__(self) -> bool:
         """Tell whether there is any limit."""
-        return any(limit is not None for limit in (self.requests, self.tokens, self.images, self.streams))
+        return not (self.requests is None and self.tokens is None and self.images is None and self.streams is None)
 
 
 class KeyGroup(Struct, frozen=True, kw_only=True):
