@@ -17,8 +17,8 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.events import Usage
 from trunkline.core.keys import ANONYMOUS, Key
 from trunkline.core.money import LedgerRow
+from trunkline.core.rates import Passed, RateLimiter, Verdict
 from trunkline.core.route import Route, RouteTarget
-from trunkline.core.state import Passed, RateLimiter, Verdict
 from trunkline.policy.key_rules import check_model
 from trunkline.policy.rate import headers as rate_headers
 from trunkline.policy.rate import refusal

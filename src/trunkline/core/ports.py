@@ -1,6 +1,6 @@
 """What the outside world is: the ports that use cases speak through and shells implement.
 
-Those of stored state (keys, money, jobs, streams, media index, leases) are in `core.state`.
+Those of stored state (keys, money, jobs, streams, media index, leases) are in `core.state`, rates in `core.rates`.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Rates
-from trunkline.core.state import Left, RateKind, Verdict
+from trunkline.core.rates import Left, RateKind, Verdict
 
 WINDOW = 600
 """Slots in the window: 60 seconds."""

@@ -1,16 +1,16 @@
-"""Rates counted in this process: the port `core.state.RateLimiter`, for a gateway that is one process."""
+"""Rates counted in this process: the port `core.rates.RateLimiter`, for a gateway that is one process."""
 
 import time
 
 from trunkline.core.keys import Key
-from trunkline.core.state import Passed, Verdict
+from trunkline.core.rates import Passed, Verdict
 from trunkline.policy.rate import Counters, slot_of
 
 SWEEP_EVERY = 4096
 
 
 class LocalRates:
-    """See `core.state.RateLimiter`."""
+    """See `core.rates.RateLimiter`."""
 
     def __init__(self) -> None:
         self._counters: dict[str, Counters] = {}
