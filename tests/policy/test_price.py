@@ -95,7 +95,7 @@ def test_unknown_models_and_addresses_have_no_price() -> None:
 def test_what_is_configured_wins() -> None:
     usage = Usage(prompt_tokens=3, completion_tokens=2, cached_tokens=1)
     free = known(OPENAI, "gpt-4o", Price(input_per_mtok=0, output_per_mtok=0))
-    assert (free.of_tokens(usage), free.version) == (0, "configured")
+    assert (free.of_tokens(usage), free.version) == (0, "configuration")
     own = known("https://relay.example.com/v1", "x", Price(input_per_mtok=2, output_per_mtok=10, cached_per_mtok=0.5))
     assert own.of_tokens(usage) == 25  # 2 x 2 + 0.5 + 2 x 10, rounded up
     assert "genai-prices" in known(OPENAI, "gpt-4o", Price(per_image=0.04)).version

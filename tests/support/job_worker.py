@@ -10,9 +10,8 @@ from pathlib import Path
 
 from job_tools import Rig, a_job, opened
 
-from trunkline.core.jobs import Job
+from trunkline.core.jobs import Job, Outcome
 from trunkline.jobs.durable import Durable
-from trunkline.jobs.tools import Outcome
 
 
 class WorkerRig(Rig):

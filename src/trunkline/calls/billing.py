@@ -159,6 +159,9 @@ class Billing:
 
     async def settle_job(self, reservation_id: str, row: LedgerRow) -> bool:
         """Book a job's row and mark the job as billed; False, and nothing done: it was before. Raises StorageError."""
+        if not reservation_id:
+            await self._store.book([row], {})
+            return True
         return await self._store.settle(reservation_id, row)
 
     async def release_job(self, reservation_id: str) -> bool:

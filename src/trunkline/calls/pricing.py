@@ -10,7 +10,7 @@ from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Usage
 from trunkline.core.route import Route, RouteTarget
-from trunkline.policy.price import PriceBook, Shape, Tariff
+from trunkline.policy.price import CONFIGURED, PriceBook, Shape, Tariff
 from trunkline.policy.tokens import count_request
 from trunkline.wire.read import as_count
 
@@ -21,6 +21,7 @@ ROOM_TOKENS = 16
 """What providers add to an input."""
 MOST_IMAGE_TOKENS = 8192
 """More than any provider counts for one picture that it makes."""
+THEIR_OWN = "the provider's own count"
 PAID = 1
 """Set aside for a call that costs something, where nobody counts how much."""
 
@@ -45,7 +46,7 @@ class Pricing:
         Without a budget only whether it is free matters. Raises GatewayError (403) when a key with a budget asks for a
         model whose price is not known.
         """
-        tariffs = [self._book.tariff(item.target, item.price, now_ms) for item in route.targets]
+        tariffs = [self.tariff(item, now_ms) for item in route.targets]
         if not budgeted:
             return 0 if all(tariff is not None and tariff.free for tariff in tariffs) else PAID
         known = [tariff for tariff in tariffs if tariff is not None]
@@ -55,6 +56,12 @@ class Pricing:
             return 0
         bound = self._bound(request)
         return max(self._most(tariff, bound, request.n, route) for tariff in known)
+
+    def tariff(self, item: RouteTarget, now_ms: int) -> Tariff | None:
+        """Give what a target costs; None: no price is known."""
+        known = item.price is not None and item.price is item.facts.price
+        source = item.provider.prices_from or "catalogue" if known else CONFIGURED
+        return self._book.tariff(item.target, item.price, now_ms, source)
 
     def tokens(self, request: ChatRequest) -> int:
         """Give how many tokens a request counts for in rates before its answer: its input, and the most it asks for."""
@@ -70,10 +77,10 @@ class Pricing:
         return self.of(item, settlement.usage, settlement.started_ms, settlement.media, estimated=settlement.estimated)
 
     def of(self, item: RouteTarget, usage: Usage, now_ms: int, images: int = 0, *, estimated: bool = False) -> Cost:
-        """Price what a target did: as itself says, unless a price is configured; by its tokens; by its pictures."""
-        if usage.cost_microusd is not None and item.price is None:
-            return Cost(usage.cost_microusd, f"{item.target.provider}'s own count")
-        tariff = self._book.tariff(item.target, item.price, now_ms)
+        """Price what a target did: as it says itself, unless the operator set a price; else by pictures or tokens."""
+        tariff = self.tariff(item, now_ms)
+        if usage.cost_microusd is not None and not (tariff and tariff.configured):
+            return Cost(usage.cost_microusd, THEIR_OWN)
         if tariff is None:
             return Cost(None)
         if images and (estimated or not tariff.tokens):

@@ -4,6 +4,9 @@ from typing import Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from trunkline.core.events import Usage
+from trunkline.core.media import MediaRecord
+
 JobState = Literal["queued", "submitting", "running", "storing", "completed", "failed", "cancelled", "submit_unknown"]
 OnDisconnect = Literal["cancel", "continue"]
 
@@ -104,6 +107,17 @@ class JobChanges(Struct, frozen=True, kw_only=True, omit_defaults=True):
     callback_due_ms: int | UnsetType | None = UNSET
     deadline_ms: int | UnsetType | None = UNSET
     expires_ms: int | UnsetType | None = UNSET
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How a job ends, for its account."""
+
+    state: JobState
+    error_code: str = ""
+    submitted: bool = False
+    """The provider may have begun to work, and may bill."""
+    media: tuple[MediaRecord, ...] = ()
+    usage: Usage | None = None
 
 
 class StoredStream(Struct, frozen=True, kw_only=True):

@@ -10,11 +10,11 @@ import msgspec
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Progress
-from trunkline.core.jobs import Job, JobChanges, JobState
+from trunkline.core.jobs import Job, JobChanges, JobState, Outcome
 from trunkline.core.media import MediaRecord
 from trunkline.core.state import StaleOwnerError, StorageError
 from trunkline.jobs.binding import decode, encode
-from trunkline.jobs.tools import Outcome, Tools
+from trunkline.jobs.tools import Tools
 
 log = logging.getLogger(__name__)
 REPORT_MS = 1000

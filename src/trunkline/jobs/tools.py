@@ -9,9 +9,7 @@ from msgspec import Struct
 
 from trunkline.calls.media_intake import MediaIntake
 from trunkline.core.dialect import MediaDialect
-from trunkline.core.events import Usage
-from trunkline.core.jobs import Job, JobState
-from trunkline.core.media import MediaRecord
+from trunkline.core.jobs import Job, Outcome
 from trunkline.core.ports import EventLog, Upstream
 from trunkline.core.state import JobStore
 
@@ -36,17 +34,6 @@ class RealClock:
     async def sleep(self, seconds: float) -> None:
         """See `Clock`."""
         await asyncio.sleep(seconds)
-
-
-class Outcome(Struct, frozen=True, kw_only=True):
-    """How a job ends, for its account."""
-
-    state: JobState
-    error_code: str = ""
-    submitted: bool = False
-    """The provider may have begun to work, and may bill."""
-    media: tuple[MediaRecord, ...] = ()
-    usage: Usage | None = None
 
 
 Settle = Callable[[Job, Outcome], Awaitable[int | None]]

@@ -15,6 +15,7 @@ from trunkline.policy.price_table import PriceTable, tiers_of
 
 PICO = 1_000_000
 """Prices of tokens are kept in millionths of a micro-dollar a token, which is dollars a million tokens, times this."""
+CONFIGURED = "configuration"
 OUTPUTS = ("output", "reasoning", "audio_output", "image_output")
 SLOT_MS = 1_800_000
 """Prices that depend on the time of day change on the half hour."""
@@ -48,6 +49,11 @@ class Tariff(Struct, frozen=True):
     per_video: dict[str, int] = {}
     free: bool = False
     """Nothing of it costs anything."""
+
+    @property
+    def configured(self) -> bool:
+        """Tell whether the operator set the price."""
+        return self.version == CONFIGURED
 
     def of_tokens(self, usage: Usage) -> int | None:
         """Price what was counted, rounded up to whole micro-dollars; None: there is no price by tokens."""
@@ -121,8 +127,8 @@ class PriceBook:
         self._known: dict[tuple[str, str], tuple[Price | None, Tariff | None]] = {}
         self._slot = 0
 
-    def tariff(self, target: Target, price: Price | None, now_ms: int) -> Tariff | None:
-        """Give what a target costs: by `price` as configured or in its catalogue, else by the table; None: unknown."""
+    def tariff(self, target: Target, price: Price | None, now_ms: int, source: str = CONFIGURED) -> Tariff | None:
+        """Give what a target costs: by `price`, which is from `source`, else by the table; None: unknown."""
         slot = now_ms // SLOT_MS
         if slot != self._slot:
             self._known.clear()
@@ -130,14 +136,13 @@ class PriceBook:
         known = self._known.get((target.provider, target.model))
         if known is not None and known[0] is price:
             return known[1]
-        made = self._make(target, price, now_ms)
+        made = self._make(target, price or Price(), now_ms, source)
         self._known[target.provider, target.model] = (price, made)
         return made
 
-    def _make(self, target: Target, price: Price | None, now_ms: int) -> Tariff | None:
-        given = price or Price()
+    def _make(self, target: Target, given: Price, now_ms: int, source: str) -> Tariff | None:
         image, second, video = _by_name(given.per_image), _by_name(given.per_second), _by_name(given.per_video)
-        version, tokens = _configured(given) or self._from_table(target, now_ms) or ("configured", ())
+        version, tokens = _given(given, source) or self._from_table(target, now_ms) or (source, ())
         if not (tokens or image or second or video):
             return None
         prices = [*image.values(), *second.values(), *video.values(), *(any(astuple(kinds)) for _, kinds in tokens)]
@@ -157,7 +162,7 @@ class PriceBook:
         return f"{self._table.source} {day} {entry.id}", tiers
 
 
-def _configured(price: Price) -> ByTokens | None:
+def _given(price: Price, source: str) -> ByTokens | None:
     names = {
         "input": price.input_per_mtok,
         "output": price.output_per_mtok,
@@ -166,7 +171,7 @@ def _configured(price: Price) -> ByTokens | None:
         "image_output": price.image_output_per_mtok,
     }
     given = {name: Decimal(str(usd)) for name, usd in names.items() if usd is not None}
-    return ("configured", ((0, _token_prices(given)),)) if given else None
+    return (source, ((0, _token_prices(given)),)) if given else None
 
 
 def _token_prices(usd: Mapping[str, Decimal]) -> TokenPrices:
