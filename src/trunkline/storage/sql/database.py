@@ -1,6 +1,9 @@
 """The database's two doors, `read` and `write`, on SQLite (one writer, any readers) or PostgreSQL."""
 
+import asyncio
 import contextlib
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +15,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 from sqlalchemy.types import BigInteger
+from sqlalchemy.util import await_only
 
 from trunkline.core.state import StorageError, UnstorableError
 
@@ -105,7 +109,7 @@ def _listen(engine: AsyncEngine, begin: str) -> None:
     def connected(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(cursor)
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
@@ -115,6 +119,20 @@ def _listen(engine: AsyncEngine, begin: str) -> None:
 
     event.listen(engine.sync_engine, "connect", connected)
     event.listen(engine.sync_engine, "begin", begun)
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Turn the write-ahead log on. For this alone SQLite does not wait for others that do the same."""
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            await_only(asyncio.sleep(0.02))
+        else:
+            return
 
 
 def _synchronous(connection: Any, level: str) -> None:
