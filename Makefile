@@ -30,6 +30,9 @@ test-browser: ## the pages in headless Chromium (Debian's chromium and nginx, No
 	npm --prefix web run check
 	uv run --group browser pytest -m browser
 
+test-scale: ## PostgreSQL, Valkey, S3, several replicas
+	uv run --group services pytest -m scale
+
 bench/build/streamload: $(wildcard bench/load/*.[ch])
 	@mkdir -p bench/build
 	$(CC) -O2 -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -o $@ $(filter %.c,$^)

@@ -1,0 +1,108 @@
+"""Streams that are followed: one suite for the database and for Valkey."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from trunkline.core.errors import GatewayError
+from trunkline.core.jobs import StoredStream
+from trunkline.core.ports import EventLog
+from trunkline.core.state import StaleOwnerError
+from trunkline.storage.shared.event_log import StoredLog
+from trunkline.storage.shared.valkey_log import ValkeyLog
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.streams import SqlStreams
+
+MAX_BYTES = 1000
+
+
+@pytest_asyncio.fixture(params=["database", pytest.param("valkey", marks=pytest.mark.scale)])
+async def logs(request: pytest.FixtureRequest, database: Database) -> AsyncIterator[tuple[EventLog, EventLog]]:
+    """The same log in two processes, as far as they know."""
+    streams = SqlStreams(database)
+    if request.param == "database":
+        yield (
+            StoredLog(streams, max_bytes=MAX_BYTES, ttl_s=60),
+            StoredLog(streams, max_bytes=MAX_BYTES, ttl_s=60),
+        )
+        return
+    url = request.getfixturevalue("valkey_url")
+    one, other = (ValkeyLog(streams, url, max_bytes=MAX_BYTES, ttl_s=60) for _ in range(2))
+    yield one, other
+    await one.close()
+    await other.close()
+
+
+@pytest.fixture
+def stream(request: pytest.FixtureRequest) -> StoredStream:
+    return StoredStream(id=f"str_{id(request)}", key_id="k", owner="me")
+
+
+async def all_of(log: EventLog, stream_id: str, after: int = 0) -> list[tuple[int, bytes]]:
+    async with asyncio.timeout(20):
+        return [event async for event in log.follow(stream_id, after)]
+
+
+async def test_events_are_followed_from_anywhere_without_gap_or_double(
+    logs: tuple[EventLog, EventLog], stream: StoredStream
+) -> None:
+    here, there = logs
+    await here.open(stream)
+    async with asyncio.TaskGroup() as group:
+        readers = [group.create_task(all_of(log, stream.id, after)) for log in logs for after in (0, 3)]
+        for n in range(1, 11):
+            assert await here.append(stream.id, 1, [b"%d" % n]) == n
+            await asyncio.sleep(0.01)
+        await here.append(stream.id, 1, [b"11", b"12"])
+        await here.end(stream.id, 1, "ended")
+    expected = [(n, b"%d" % n) for n in range(1, 13)]
+    assert [reader.result() for reader in readers] == [expected, expected[3:]] * 2
+    assert await all_of(there, stream.id, 12) == []
+    known = await there.get(stream.id)
+    assert known is not None
+    assert (known.state, known.last_seq) == ("ended", 12)
+
+
+async def test_a_slow_reader_gets_thousands(logs: tuple[EventLog, EventLog], stream: StoredStream) -> None:
+    here, there = logs
+    await here.open(stream)
+    for _ in range(7):
+        await here.append(stream.id, 1, [b""] * 500)
+    await here.end(stream.id, 1, "ended")
+    assert [seq for seq, _ in await all_of(there, stream.id)] == list(range(1, 3501))
+
+
+async def test_who_was_replaced_writes_nothing(logs: tuple[EventLog, EventLog], stream: StoredStream) -> None:
+    here, there = logs
+    await here.open(stream)
+    await here.append(stream.id, 1, [b"1"])
+    claimed = await there.claim(stream.id, "you")
+    assert claimed is not None
+    assert claimed.generation == 2
+    for write in (here.append(stream.id, 1, [b"2"]), here.end(stream.id, 1, "ended")):
+        with pytest.raises(StaleOwnerError):
+            await write
+    await there.append(stream.id, 2, [b"2"])
+    await there.end(stream.id, 2, "failed")
+    assert await all_of(here, stream.id) == [(1, b"1"), (2, b"2")]
+    assert await there.claim(stream.id, "me") is None
+
+
+async def test_a_stream_is_bounded_in_bytes(logs: tuple[EventLog, EventLog], stream: StoredStream) -> None:
+    here, there = logs
+    await here.open(stream)
+    for n in range(20):
+        await here.append(stream.id, 1, [b"%099d" % n + b"x"])
+    await here.end(stream.id, 1, "ended")
+    assert [seq for seq, _ in await all_of(there, stream.id, 10)] == list(range(11, 21))
+    with pytest.raises(GatewayError) as caught:
+        await all_of(there, stream.id, 5)
+    assert (caught.value.status, caught.value.code) == (410, "stream_expired")
+
+
+async def test_an_unknown_stream_is_said(logs: tuple[EventLog, EventLog]) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await all_of(logs[0], "str_none")
+    assert (caught.value.status, caught.value.code) == (404, "stream_not_found")
