@@ -48,10 +48,8 @@ async def main(count: int, url: str) -> None:
             print(f"before the engine: {rss_mib():.0f} MiB")
             rig = Rig(database, data_dir)
             engine = rig.engine("bench", lambda name, step: Durable(data_dir / "dbos.db", name, step))
-            async with asyncio.TaskGroup() as group:
-                serve = group.create_task(engine.serve())
-                began = time.perf_counter()
-                await engine.up.wait()
+            began = time.perf_counter()
+            async with rig.serving(engine), asyncio.TaskGroup() as group:
                 print(f"engine up after {time.perf_counter() - began:.1f} s: {rss_mib():.0f} MiB")
                 await asyncio.sleep(2)
                 used = cpu_s()
@@ -63,7 +61,6 @@ async def main(count: int, url: str) -> None:
                 lags.sort()
                 print(f"loop lag p99 {1000 * lags[int(len(lags) * 0.99)]:.0f} ms, worst {1000 * lags[-1]:.0f} ms")
                 watch.cancel()
-                serve.cancel()
             await rig.client.aclose()
 
 

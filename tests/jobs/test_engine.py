@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from film_provider import FilmProvider
-from job_tools import FastClock, Rig, a_job, serving
+from job_tools import FastClock, Rig, a_job
 
 from trunkline.core.events import Progress
 from trunkline.core.jobs import Job
@@ -15,7 +15,7 @@ async def run(engine: JobEngine, job: Job) -> Finish:
 
 
 async def test_a_film_goes_through_all_states_once(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         finish = await run(engine, a_job("job_1", provider.url, {"polls": 3}))
     job = finish.job
     assert job.state == "completed"
@@ -32,7 +32,7 @@ async def test_a_film_goes_through_all_states_once(rig: Rig, provider: FilmProvi
 
 
 async def test_progress_is_numbered_the_same_for_every_reader(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"polls": 4}))
         live = [event async for event in engine.events_from("job_1")]
         later = [event async for event in engine.events_from("job_1")]
@@ -61,7 +61,7 @@ async def test_progress_is_numbered_the_same_for_every_reader(rig: Rig, provider
 async def test_a_failure_says_why(
     rig: Rig, provider: FilmProvider, script: dict[str, Any], code: str, message: str
 ) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         finish = await run(engine, a_job("job_1", provider.url, script))
     assert finish.job.state == ("submit_unknown" if code == "submit_unknown" else "failed")
     assert finish.job.error_code == code
@@ -73,7 +73,7 @@ async def test_a_failure_says_why(
 
 
 async def test_the_providers_status_is_kept_with_its_error(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         finish = await run(engine, a_job("job_1", provider.url, {"submit_status": 429}))
     assert finish.error is not None
     assert finish.error.status == 429
@@ -81,7 +81,7 @@ async def test_the_providers_status_is_kept_with_its_error(rig: Rig, provider: F
 
 async def test_polls_that_say_nothing_are_forgiven(rig: Rig, provider: FilmProvider) -> None:
     faults = ["garbage", 429, 500, "reset", 503, "garbage"]
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         finish = await run(engine, a_job("job_1", provider.url, {"faults": faults, "polls": 1}))
     assert finish.job.state == "completed"
     assert provider.seen["GET /films/t1"] == len(faults) + 2
@@ -89,7 +89,7 @@ async def test_polls_that_say_nothing_are_forgiven(rig: Rig, provider: FilmProvi
 
 async def test_a_provider_that_never_ends_is_left_at_the_deadline(rig: Rig, provider: FilmProvider) -> None:
     rig.tools = rig.limited(max_wait_s=90)
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         finish = await run(engine, a_job("job_1", provider.url, {"never": True, "silent": True}))
     assert finish.job.error_code == "upstream_timeout"
     assert "within 90 s" in finish.job.error_message
@@ -99,7 +99,7 @@ async def test_a_provider_that_never_ends_is_left_at_the_deadline(rig: Rig, prov
 
 async def test_the_provider_says_when_it_wants_to_be_asked(rig: Rig, provider: FilmProvider) -> None:
     script = {"polls": 3, "headers": {"openai-poll-after-ms": "7000"}}
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await run(engine, a_job("job_1", provider.url, script))
     assert isinstance(rig.clock, FastClock)
     assert rig.clock.slept.count(7.0) == 3
@@ -107,7 +107,7 @@ async def test_the_provider_says_when_it_wants_to_be_asked(rig: Rig, provider: F
 
 @pytest.mark.parametrize("fault", ["flaky", "cut"])
 async def test_a_download_is_tried_again_and_never_the_generation(rig: Rig, provider: FilmProvider, fault: str) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         finish = await run(engine, a_job("job_1", provider.url, {"file": fault}))
     assert finish.job.state == "completed"
     assert provider.submits == ["job_1"]
@@ -115,6 +115,6 @@ async def test_a_download_is_tried_again_and_never_the_generation(rig: Rig, prov
 
 
 async def test_a_path_is_fetched_from_the_provider(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         finish = await run(engine, a_job("job_1", provider.url, {"relative": True}))
     assert finish.job.state == "completed"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from film_provider import FilmProvider
-from job_tools import FastClock, Rig, a_job, opened, serving
+from job_tools import FastClock, Rig, a_job, opened
 from sqlalchemy import update
 
 from trunkline.core.jobs import Idempotency, JobState
@@ -17,7 +17,7 @@ async def reached(rig: Rig, job_id: str, *states: JobState) -> None:
 
 
 async def test_a_running_job_is_cancelled_at_the_provider_too(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"never": True}))
         await reached(rig, "job_1", "running")
         await engine.cancel("job_1")
@@ -28,7 +28,7 @@ async def test_a_running_job_is_cancelled_at_the_provider_too(rig: Rig, provider
 
 
 async def test_a_job_is_cancelled_by_another_process(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"never": True}))
         await reached(rig, "job_1", "running")
         await rig.jobs.cancel("job_1")
@@ -37,7 +37,7 @@ async def test_a_job_is_cancelled_by_another_process(rig: Rig, provider: FilmPro
 
 
 async def test_a_cancel_during_the_submit_waits_for_the_task_and_stops_it(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"never": True, "submit_s": 0.3}))
         while not provider.submits:  # noqa: ASYNC110 - the provider is another process
             await asyncio.sleep(0.01)
@@ -49,7 +49,7 @@ async def test_a_cancel_during_the_submit_waits_for_the_task_and_stops_it(rig: R
 
 async def test_further_jobs_wait_in_line_and_can_be_cancelled_there(rig: Rig, provider: FilmProvider) -> None:
     rig.tools = rig.limited(submits=1)
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"inline": True, "submit_s": 0.5}))
         await reached(rig, "job_1", "submitting")
         for name in ("job_2", "job_3"):
@@ -63,7 +63,7 @@ async def test_further_jobs_wait_in_line_and_can_be_cancelled_there(rig: Rig, pr
 
 async def test_an_idempotency_key_joins_the_running_job(rig: Rig, provider: FilmProvider) -> None:
     key = Idempotency(key_id="key_1", route="/v1/videos", name="k", body_hash="h", job_id="job_1")
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         first, new = await engine.start(a_job("job_1", provider.url, {"polls": 1}), key)
         second, again = await engine.start(a_job("job_2", provider.url, {"polls": 1}), key)
         await engine.finish("job_1")
@@ -73,7 +73,7 @@ async def test_an_idempotency_key_joins_the_running_job(rig: Rig, provider: Film
 
 
 async def test_who_was_away_too_long_but_not_replaced_goes_on(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"inline": True, "submit_s": 1.5}))
         await reached(rig, "job_1", "submitting")
         async with rig.database.write() as connection:
@@ -89,16 +89,13 @@ async def test_what_was_claimed_by_another_is_dropped_and_done_there(rig: Rig, p
     """The former owner's lease is ended under it; the other one claims, and only the other one's writes count."""
     async with opened(rig.path) as database:
         other = Rig(database, rig.data_dir, clock=FastClock())
-        async with serving(rig.engine("a")) as first:
+        async with rig.serving(rig.engine("a")) as first:
             await first.start(a_job("job_1", provider.url, {"polls": 40, "poll_s": 0.1}))
             await reached(rig, "job_1", "running")
             async with rig.database.write() as connection:
                 await connection.execute(update(leases).values(until_ms=0))
-            engine = other.engine("b")
-            async with asyncio.TaskGroup() as group:
-                serve = group.create_task(engine.serve())
+            async with other.serving(other.engine("b")) as engine:
                 finish = await engine.finish("job_1")
-                serve.cancel()
         await other.client.aclose()
     assert finish.job.state == "completed"
     assert provider.submits == ["job_1"]
@@ -109,5 +106,5 @@ async def test_a_job_started_before_the_engine_is_up_waits_for_it(rig: Rig, prov
     engine = rig.engine()
     job, new = await engine.start(a_job("job_1", provider.url, {"polls": 0}))
     assert (job.owner, new) == ("", True)
-    async with serving(engine):
+    async with rig.serving(engine):
         assert (await engine.finish("job_1")).job.state == "completed"

@@ -3,7 +3,7 @@
 import io
 
 from film_provider import FilmProvider
-from job_tools import Rig, a_job, serving
+from job_tools import Rig, a_job
 from media_samples import picture
 from PIL import Image
 
@@ -11,7 +11,7 @@ from trunkline.core.media import MediaInput
 
 
 async def test_inline_pictures_are_kept_in_order(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"inline": True}, n=3, per_submit=3))
         finish = await engine.finish("job_1")
     assert [(one.kind, one.width, one.height) for one in finish.media] == [("image", 80, 60 + n) for n in range(3)]
@@ -20,7 +20,7 @@ async def test_inline_pictures_are_kept_in_order(rig: Rig, provider: FilmProvide
 
 
 async def test_more_pictures_than_the_model_gives_are_asked_for_in_parts(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"inline": True}, n=5, per_submit=2))
         finish = await engine.finish("job_1")
     assert [one.height for one in finish.media] == [60, 61, 60, 61, 60]
@@ -28,7 +28,7 @@ async def test_more_pictures_than_the_model_gives_are_asked_for_in_parts(rig: Ri
 
 
 async def test_one_refused_part_does_not_spoil_the_others(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"inline": True, "refuse_submit": 2}, n=3))
         finish = await engine.finish("job_1")
     assert finish.job.state == "completed"
@@ -36,7 +36,7 @@ async def test_one_refused_part_does_not_spoil_the_others(rig: Rig, provider: Fi
 
 
 async def test_a_picture_comes_in_the_format_asked_for(rig: Rig, provider: FilmProvider) -> None:
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"inline": True}, request={"output_format": "webp"}))
         finish = await engine.finish("job_1")
     [one] = finish.media
@@ -49,7 +49,7 @@ async def test_a_picture_comes_in_the_format_asked_for(rig: Rig, provider: FilmP
 async def test_a_clients_picture_is_put_by_and_sent_along(rig: Rig, provider: FilmProvider) -> None:
     held = await rig.intake.hold(MediaInput(data=picture("JPEG"), role="first_frame"), "key_1")
     assert (held.data, held.mime_type, held.role) == (b"", "image/jpeg", "first_frame")
-    async with serving(rig.engine()) as engine:
+    async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"polls": 0}, request={"inputs": (held,)}))
         await engine.finish("job_1")
     assert provider.tasks["t1"]["inputs"] == [len(picture("JPEG"))]

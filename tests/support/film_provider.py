@@ -23,6 +23,7 @@ class FilmProvider:
         self.keyed: dict[str, str] = {}
         self.seen: Counter[str] = Counter()
         self.url = ""
+        self.writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> Self:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -31,8 +32,12 @@ class FilmProvider:
 
     async def __aexit__(self, *_: object) -> None:
         self.server.close()
+        for writer in self.writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")

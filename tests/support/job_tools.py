@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from film_dialect import FILMS, KEYED
 from msgspec import Raw
 from msgspec.structs import replace
 
+from trunkline.calls.life import Life
 from trunkline.calls.media_intake import MediaIntake, MediaLimits
 from trunkline.core.chat import Target
 from trunkline.core.jobs import Job, Outcome
@@ -52,8 +53,8 @@ class InProcess:
     async def ensure(self, job_id: str) -> None:
         self.tasks[job_id] = asyncio.get_running_loop().create_task(self._run(job_id))
 
-    async def prune(self) -> int:
-        return 0
+    async def prune(self, living: Collection[str]) -> int:
+        return len(living)
 
     async def _run(self, job_id: str) -> None:
         for name in ("submit", "wait", "store"):
@@ -123,7 +124,20 @@ class Rig:
 
     def engine(self, replica: str = "a", durable: Callable[[str, Step], Workflows] | None = None) -> JobEngine:
         stores = Stores(self.leases, self.streams, self.index)
-        return JobEngine(replica, self.tools, stores, durable or (lambda _, step: InProcess(step)))
+        self.life = Life(self.leases, replica)
+        return JobEngine(replica, self.life, self.tools, stores, durable or (lambda _, step: InProcess(step)))
+
+    @asynccontextmanager
+    async def serving(self, engine: JobEngine) -> AsyncIterator[JobEngine]:
+        """The engine at work, ready to take jobs."""
+        await self.life.begin()
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in (self.life.run(), engine.serve())]
+            await engine.up.wait()
+            yield engine
+            for task in tasks:
+                task.cancel()
+        await self.life.end()
 
 
 def a_job(job_id: str, base_url: str, script: dict[str, Any], *, dialect: str = "films", **changes: Any) -> Job:
@@ -169,13 +183,3 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("schema") / "t.db"
     asyncio.run(migrate(path))
     return path
-
-
-@asynccontextmanager
-async def serving(engine: JobEngine) -> AsyncIterator[JobEngine]:
-    """The engine at work, ready to take jobs."""
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(engine.serve())
-        await engine.up.wait()
-        yield engine
-        task.cancel()

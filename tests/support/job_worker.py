@@ -31,14 +31,13 @@ async def main(data_dir: Path, database: str, replica: str, submits: int) -> Non
         engine = rig.engine(replica, lambda name, step: Durable(dbos, name, step))
         lines: asyncio.StreamReader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(engine.serve())
-            await engine.up.wait()
+        async with rig.serving(engine):
             say("up")
             while line := await lines.readline():
                 asked = json.loads(line)
                 await engine.start(a_job(asked.pop("id"), asked.pop("url"), asked.pop("script"), **asked))
                 say("started")
+            await asyncio.Event().wait()
 
 
 def say(word: str) -> None:

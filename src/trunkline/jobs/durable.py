@@ -7,7 +7,7 @@ import (two seconds) and its checkpoints never hold up the server; the steps the
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,8 @@ APPLICATION_VERSION = "1"
 """Constant: by default DBOS hashes our code, and every upgrade would strand the running jobs."""
 
 POLL_S = 0.5
+QUEUE = "jobs-"
+"""A queue for each replica: what it takes over is begun there and nowhere else."""
 KEPT_AFTER_END_S = 3600
 T = TypeVar("T")
 
@@ -30,9 +32,10 @@ class Durable:
     """Keeps workflows going on SQLite (a path) or PostgreSQL (a URL)."""
 
     def __init__(self, database: Path | str, replica: str, step: Step) -> None:
-        """`replica` names this process among its peers, the same after a restart."""
+        """`replica` names this process among its peers."""
         self._database = database
         self._replica = replica
+        self._queue = QUEUE + replica
         self._step = step
         self._server = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
@@ -55,9 +58,9 @@ class Durable:
         """See to it that the job's workflow runs here: begun, or taken over from whoever had it."""
         await self._there(self._ensure(job_id))
 
-    async def prune(self) -> int:
-        """Forget the workflows that ended more than an hour ago; gives how many (at most 1,000 at a time)."""
-        return await self._there(self._prune())
+    async def prune(self, living: Collection[str]) -> int:
+        """Forget workflows that ended more than an hour ago (at most 1,000 at a time), and queues of the dead."""
+        return await self._there(self._prune({QUEUE + replica for replica in living}))
 
     async def _there(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
@@ -108,10 +111,6 @@ class Durable:
         await self._stop.wait()
         DBOS.destroy()
 
-    @property
-    def _queue(self) -> str:
-        return f"jobs-{self._replica}"
-
     def _hop(self, name: str) -> Callable[[str], Coroutine[Any, Any, bool]]:
         async def step(job_id: str) -> bool:
             done = asyncio.run_coroutine_threadsafe(_awaited(self._step(name, job_id)), self._server)
@@ -131,9 +130,12 @@ class Durable:
         with SetWorkflowID(job_id):
             await DBOS.start_workflow_async(self._workflow, job_id)
 
-    async def _prune(self) -> int:
+    async def _prune(self, living: Collection[str]) -> int:
         from dbos import DBOS  # noqa: PLC0415 - imported by now
 
+        for queue in await DBOS.list_queues_async():
+            if queue.name.startswith(QUEUE) and queue.name not in {*living, self._queue}:
+                await DBOS.delete_queue_async(queue.name)
         before = datetime.now(UTC) - timedelta(seconds=KEPT_AFTER_END_S)
         ended = await DBOS.list_workflows_async(
             status=["SUCCESS", "ERROR", "CANCELLED"],

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from trunkline.calls.life import Life
 from trunkline.core.errors import KINDS, GatewayError, UpstreamError
 from trunkline.core.events import Progress
 from trunkline.core.jobs import FINISHED, Idempotency, Job, StoredStream
@@ -20,7 +21,6 @@ from trunkline.jobs.record import Record, lasting
 from trunkline.jobs.run import Run
 from trunkline.jobs.tools import Step, Tools, Workflows
 
-LEASE_S = 3.0
 TICK_S = 1.0
 PRUNE_S = 600.0
 AGAIN_S = 5.0
@@ -46,17 +46,19 @@ class Stores(Struct, frozen=True):
 
 
 class JobEngine:
-    """Jobs of this process and, when they die, of its peers. `replica` is its name among them, kept over restarts."""
+    """Jobs of this process and of its peers that died. `replica` is the name of the `life` under which it owns them."""
 
-    def __init__(self, replica: str, tools: Tools, stores: Stores, durable: Callable[[str, Step], Workflows]) -> None:
+    def __init__(
+        self, replica: str, life: Life, tools: Tools, stores: Stores, durable: Callable[[str, Step], Workflows]
+    ) -> None:
         self._replica = replica
+        self._life = life
         self._tools = tools
         self._stores = stores
         self._make_durable = durable
         self._durable: Workflows | None = None
         self.up = asyncio.Event()
         """Set when jobs begin here at once."""
-        self._holder = ""
         self._runs: dict[str, Run] = {}
         self._steps: dict[tuple[str, str], asyncio.Future[bool | None]] = {}
         self._due: set[str] = set()
@@ -68,7 +70,8 @@ class JobEngine:
 
         Before the engine is up, and in processes that run none, the job waits for whoever claims it.
         """
-        job, new = await self._tools.jobs.add(replace(job, owner=self._holder), idempotency)
+        owner = self._life.holder if self.up.is_set() else ""
+        job, new = await self._tools.jobs.add(replace(job, owner=owner), idempotency)
         if new and job.stream_id:
             await self._tools.log.open(
                 StoredStream(
@@ -140,24 +143,23 @@ class JobEngine:
         await self._tools.jobs.prune()
         await self._stores.streams.prune()
         if self._durable is not None:
-            await self._durable.prune()
+            await self._durable.prune({lease.name for lease in await self._stores.leases.alive()})
 
     # What keeps them going.
 
     async def serve(self) -> None:
-        """Run until cancelled; then the jobs are let go of, and whoever comes first goes on with them."""
+        """Run until cancelled, in a life that has begun; then the jobs are let go of, for whoever comes first."""
         self._durable = self._make_durable(self._replica, self._step)
         try:
             await self._durable.start()
-            self._holder = await self._stores.leases.acquire(f"jobs:{self._replica}", LEASE_S)
             self.up.set()
             await self._watch()
         finally:
+            self.up.clear()
             for run in list(self._runs.values()):
                 run.drop()
             with suppress(StorageError):
-                await self._tools.jobs.give_up(self._holder)
-                await self._stores.leases.release(self._holder)
+                await self._tools.jobs.give_up(self._life.holder)
             await self._durable.stop()
 
     async def _watch(self) -> None:
@@ -174,12 +176,8 @@ class JobEngine:
             await asyncio.sleep(TICK_S)
 
     async def recover(self) -> None:
-        """Say that we live, take over from the dead, stop what is to be cancelled."""
-        leases = self._stores.leases
-        if not await leases.renew(self._holder, LEASE_S):
-            log.warning("this process was away for more than %g s; others may have claimed its jobs", LEASE_S)
-            self._holder = await leases.acquire(f"jobs:{self._replica}", LEASE_S)
-        for job in await self._tools.jobs.claim(self._holder):
+        """Take over from the dead (our own former lives among them), stop what is to be cancelled."""
+        for job in await self._tools.jobs.claim(self._life.holder):
             run = self._runs.get(job.id)
             if run is not None and run.generation == job.generation - 1:
                 run.generation = job.generation  # nobody had it in between
@@ -190,7 +188,7 @@ class JobEngine:
             self._due.add(job.id)
         await self._begin_due()
         if self._runs:
-            for job_id in await self._tools.jobs.to_cancel(self._holder):
+            for job_id in await self._tools.jobs.to_cancel(self._life.holder):
                 if (run := self._runs.get(job_id)) and not run.cancelling:
                     run.cancel()
 
@@ -228,7 +226,7 @@ class JobEngine:
             job = await lasting(self._tools, partial(self._tools.jobs.get, job_id))
             if job is None or job.state in FINISHED:
                 return False
-            if job.owner != self._holder:
+            if job.owner != self._life.holder:
                 return None
             dialect = decode(job.binding).target.dialect
             if dialect not in self._tools.dialects:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -60,8 +60,8 @@ class Workflows(Protocol):
     async def ensure(self, job_id: str) -> None:
         """See to it that the job's workflow runs here: begun, or taken over from whoever had it."""
 
-    async def prune(self) -> int:
-        """Forget workflows that ended; gives how many."""
+    async def prune(self, living: Collection[str]) -> int:
+        """Forget workflows that ended, and what belonged to replicas that are not living; gives how many workflows."""
 
 
 class Limits(Struct, frozen=True):

@@ -38,6 +38,7 @@ class MediaDoor:
     ) -> None:
         """`media_client` fetches media, by another proxy perhaps; `allow_private`: from any address."""
         self._idle_s = idle_s
+        self._credentials: dict[tuple[str, str, str], Credential] = {}
         self._client = client
         self._providers = providers
         self._local = local
@@ -107,15 +108,18 @@ class MediaDoor:
         secret_by_name = {secret.name: secret for secret in provider.api_key}
         if credential_id and credential_id not in secret_by_name:
             raise GatewayError("upstream_auth", f"The provider {target.provider} has lost the key {credential_id}.")
-        return target.base_url.rstrip("/"), Credential(auth, secret_by_name.get(credential_id), provider.options)
+        place = (target.provider, auth, credential_id)
+        if place not in self._credentials:
+            self._credentials[place] = Credential(auth, secret_by_name.get(credential_id), provider.options)
+        return target.base_url.rstrip("/"), self._credentials[place]
 
     def _headers(self, target: Target, request: UpstreamRequest) -> tuple[tuple[str, str], ...]:
         provider = self._providers.get(target.provider)
         further = provider.headers if provider else {}
         return (
             *request.headers,
-            ("user-agent", USER_AGENT),
-            *((name, value.reveal()) for name, value in further.items()),
+            USER_AGENT,
+            *((name.lower(), value.reveal()) for name, value in further.items()),
         )
 
 
