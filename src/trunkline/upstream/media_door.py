@@ -118,7 +118,7 @@ class MediaDoor:
         further = provider.headers if provider else {}
         return (
             *request.headers,
-            USER_AGENT,
+            ("user-agent", USER_AGENT),
             *((name.lower(), value.reveal()) for name, value in further.items()),
         )
 
