@@ -1,7 +1,5 @@
 """Rates: how much a key may ask for in any 60 seconds, exact to one, and how many streams it may have open."""
 
-from collections import deque
-
 from msgspec import Struct, field
 
 from trunkline.core.errors import GatewayError
@@ -16,13 +14,15 @@ SLOT_S = 0.1
 class Window(Struct):
     """What was counted in the last 60 seconds, by tenths of a second; a slot leaves when all of it is older."""
 
-    slots: deque[tuple[int, int]] = field(default_factory=deque)
+    slots: list[tuple[int, int]] = field(default_factory=list)
     total: int = 0
 
     def forget(self, slot: int) -> None:
         """Let go of what is older than the window."""
-        while self.slots and self.slots[0][0] < slot - WINDOW:
-            self.total -= self.slots.popleft()[1]
+        if not self.slots or self.slots[0][0] >= slot - WINDOW:
+            return
+        self.slots = [counted for counted in self.slots if counted[0] >= slot - WINDOW]
+        self.total = sum(amount for _, amount in self.slots)
 
     def add(self, amount: int, slot: int) -> None:
         """Count. What is corrected later (a negative amount too) counts in the slot it was first counted in."""
@@ -37,7 +37,7 @@ class Window(Struct):
                 self.slots.insert(at + 1, (slot, amount))
                 break
         else:
-            self.slots.appendleft((slot, amount))
+            self.slots.insert(0, (slot, amount))
         self.total += amount
 
     def wait_s(self, surplus: int, slot: int) -> float:
