@@ -9,8 +9,7 @@ import pytest
 from film_provider import FilmProvider
 from job_processes import blobs, booked, follow, observer, reached, worker
 
-from trunkline.core.jobs import JobState
-from trunkline.jobs.engine import Finish
+from trunkline.core.jobs import Finish, JobState
 
 pytestmark = pytest.mark.faults
 

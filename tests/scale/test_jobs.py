@@ -12,7 +12,7 @@ from film_provider import FilmProvider
 from job_processes import Worker, blobs, booked, follow, observer, reached, worker
 from job_tools import Rig
 
-from trunkline.jobs.engine import Finish
+from trunkline.core.jobs import Finish
 
 pytestmark = pytest.mark.scale
 

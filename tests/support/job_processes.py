@@ -14,8 +14,7 @@ from typing import Any
 from job_tools import Rig, opened
 
 from trunkline.core.events import Progress
-from trunkline.core.jobs import Job, JobState
-from trunkline.jobs.engine import Finish
+from trunkline.core.jobs import Finish, Job, JobState
 
 WORKER = Path(__file__).parent / "job_worker.py"
 

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from trunkline.calls.life import Life
 from trunkline.calls.media_intake import MediaIntake, MediaLimits
+from trunkline.core.binding import bind
 from trunkline.core.chat import Target
 from trunkline.core.jobs import Job, Outcome
 from trunkline.core.media import MediaRequest
 from trunkline.core.provider import Provider
 from trunkline.core.secret import Secret
-from trunkline.jobs.binding import bind
 from trunkline.jobs.engine import JobEngine, Stores
 from trunkline.jobs.tools import Clock, Limits, RealClock, Step, Tools, Workflows
 from trunkline.storage.media.store import FileMediaStore, media_store

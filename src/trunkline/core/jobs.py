@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from trunkline.core.errors import UpstreamError
 from trunkline.core.events import Usage
 from trunkline.core.media import MediaRecord
 
@@ -51,6 +52,8 @@ class Job(Struct, frozen=True, kw_only=True):
     stream_id: str = ""
     link_base: str = ""
     media_style: str = ""
+    answer: Raw = Raw(b"{}")
+    """JSON of the call that asked: how its client wants to be told (`calls.media_answer`)."""
     on_disconnect: OnDisconnect = "continue"
     cancel_requested: bool = False
     provider: str = ""
@@ -118,6 +121,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """The provider may have begun to work, and may bill."""
     media: tuple[MediaRecord, ...] = ()
     usage: Usage | None = None
+
+
+class Finish(Struct, frozen=True):
+    """A job's end. `media` in the job's order; `covers` by the id of their film."""
+
+    job: Job
+    media: tuple[MediaRecord, ...] = ()
+    covers: dict[str, MediaRecord] = {}
+    error: UpstreamError | None = None
 
 
 class StoredStream(Struct, frozen=True, kw_only=True):

@@ -11,12 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from trunkline.calls.life import Life
+from trunkline.core.binding import decode
 from trunkline.core.errors import KINDS, GatewayError, UpstreamError
 from trunkline.core.events import Progress
-from trunkline.core.jobs import FINISHED, Idempotency, Job, StoredStream
-from trunkline.core.media import MediaRecord
+from trunkline.core.jobs import FINISHED, Finish, Idempotency, Job, StoredStream
 from trunkline.core.state import Leases, MediaIndex, StaleOwnerError, StorageError, StreamStore
-from trunkline.jobs.binding import decode
 from trunkline.jobs.record import Record, lasting
 from trunkline.jobs.run import Run
 from trunkline.jobs.tools import Step, Tools, Workflows
@@ -26,15 +25,6 @@ PRUNE_S = 600.0
 AGAIN_S = 5.0
 
 log = logging.getLogger(__name__)
-
-
-class Finish(Struct, frozen=True):
-    """A job's end. `media` in the job's order; `covers` by the id of their film."""
-
-    job: Job
-    media: tuple[MediaRecord, ...] = ()
-    covers: dict[str, MediaRecord] = {}
-    error: UpstreamError | None = None
 
 
 class Stores(Struct, frozen=True):
@@ -100,7 +90,7 @@ class JobEngine:
         return job
 
     async def events_from(self, job_id: str, after: int = 0) -> AsyncIterator[tuple[int, Progress | Finish]]:
-        """Give what is said of a job after event `after`, numbered from 1, as it happens; the last is a Finish.
+        """Give what is said of a job after event `after`, numbered from 1, as it happens; always to the Finish.
 
         The numbers are the same for every reader, also after a crash. Raises GatewayError `stream_not_found`, and
         `stream_expired` when events after that number are no longer kept.
@@ -112,13 +102,11 @@ class JobEngine:
         if stream is None and job.stream_id and job.state in FINISHED:
             raise GatewayError("stream_expired", f"The events of job {job_id} are no longer kept.")
         if stream is not None:
-            async for seq, data in self._tools.log.follow(stream.id, after):
+            async for seq, data in self._tools.log.follow(stream.id, min(after, stream.last_seq)):
                 yield seq, msgspec.json.decode(data, type=Progress)
             stream = await self._tools.log.get(stream.id)
         finish = await self.finish(job_id)
-        last = (stream.last_seq if stream else 0) + 1
-        if last > after:
-            yield last, finish
+        yield (stream.last_seq if stream else 0) + 1, finish
 
     async def finish(self, job_id: str) -> Finish:
         """Wait for a job's end. Raises GatewayError `not_found`."""

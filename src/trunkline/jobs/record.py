@@ -8,12 +8,12 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from trunkline.core.binding import decode, encode
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Progress
 from trunkline.core.jobs import Job, JobChanges, JobState, Outcome
 from trunkline.core.media import MediaRecord
 from trunkline.core.state import StaleOwnerError, StorageError
-from trunkline.jobs.binding import decode, encode
 from trunkline.jobs.tools import Tools
 
 log = logging.getLogger(__name__)

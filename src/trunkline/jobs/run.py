@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trunkline.calls.media_intake import Origin
+from trunkline.core.binding import Item, Part, encode
 from trunkline.core.chat import UpstreamRequest
 from trunkline.core.dialect import Ready, Refused, Submitted, Working
 from trunkline.core.errors import GatewayError, UpstreamError
@@ -18,7 +19,6 @@ from trunkline.core.ports import HttpError
 from trunkline.core.state import StaleOwnerError
 from trunkline.jobs import pace
 from trunkline.jobs.ask import ANSWER_BYTES, ask, exchange, is_stream, said
-from trunkline.jobs.binding import Item, Part, encode
 from trunkline.jobs.record import Record
 from trunkline.jobs.tools import Tools
 

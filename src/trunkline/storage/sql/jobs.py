@@ -16,7 +16,7 @@ from trunkline.storage.sql.records import Records, paged
 from trunkline.storage.sql.tables import idempotency as idempotency_table
 from trunkline.storage.sql.tables import jobs
 
-JOBS = Records(jobs, Job, json=("request", "binding", "price", "result"))
+JOBS = Records(jobs, Job, json=("request", "answer", "binding", "price", "result"))
 CALLBACK_PUT_OFF_MS = 60_000
 BEGAN = {"submitting": "submitting_ms", "running": "running_ms", "storing": "storing_ms"} | dict.fromkeys(
     FINISHED, "finished_ms"

@@ -190,6 +190,7 @@ jobs = Table(
     Column("stream_id", String(64), nullable=False, server_default=""),
     _text("link_base"),
     _text("media_style"),
+    _text("answer", "{}"),
     _text("on_disconnect", "continue"),
     _flag("cancel_requested"),
     # what it is bound to, from the submit on

@@ -175,6 +175,7 @@ def _jobs() -> None:
         sa.Column("stream_id", sa.String(length=64), server_default="", nullable=False),
         sa.Column("link_base", sa.Text(), server_default="", nullable=False),
         sa.Column("media_style", sa.Text(), server_default="", nullable=False),
+        sa.Column("answer", sa.Text(), server_default="{}", nullable=False),
         sa.Column("on_disconnect", sa.Text(), server_default="continue", nullable=False),
         sa.Column("cancel_requested", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("provider", sa.Text(), server_default="", nullable=False),
