@@ -21,6 +21,15 @@ def test_the_door_opens_to_the_admin_key_alone(open_page: OpenPage, gateway: Fak
     expect(page.get_by_label("Admin key")).to_be_visible()
 
 
+def test_a_session_that_is_over_leads_back_to_the_door(open_page: OpenPage, gateway: FakeGateway) -> None:
+    page = open_page("admin/")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    gateway.admin.open = False
+    page.context.clear_cookies()
+    page.get_by_role("link", name="Keys").first.click()
+    expect(page.get_by_label("Admin key")).to_be_visible()
+
+
 def test_the_overview_tells_the_day(open_page: OpenPage) -> None:
     page = open_page("admin")
     assert page.url.endswith("/admin/")

@@ -52,6 +52,9 @@ export interface Session {
 
 let session: Session | null = null;
 
+/** Told to the window when the session turns out to be over. */
+export const SESSION_ENDED = "session-ended";
+
 export async function readSession(): Promise<Session> {
   const response = await fetch(at("admin/api/session"));
   if (!response.ok) throw await errorOf(response);
@@ -82,7 +85,10 @@ export async function admin<T>(method: string, path: string, body?: unknown): Pr
     headers,
     body: body === undefined ? undefined : raw ? (body as BodyInit) : JSON.stringify(body),
   });
-  if (response.status === 401) session = null;
+  if (response.status === 401) {
+    session = null;
+    dispatchEvent(new Event(SESSION_ENDED));
+  }
   if (!response.ok) throw await errorOf(response);
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
 }
