@@ -10,8 +10,9 @@ from trunkline.core.stream import Normaliser
 from trunkline.dialects import recognise
 from trunkline.quirks import QUIRKS
 from trunkline.wire.chunk_checks import ChunkChecks
-from trunkline.wire.frame import Frame
+from trunkline.wire.frame import UNREADABLE, Frame
 from trunkline.wire.loose import read_loose
+from trunkline.wire.openai_chunk import Chunk
 from trunkline.wire.read import as_dict
 
 _SHOWN_CHARS = 200
@@ -70,6 +71,15 @@ class ChatLine:
             broken = f"the upstream's answer is no chat answer: {self._unread}"
         return events + self._normaliser.close(broken, whole=whole)
 
+    def whole(self, body: bytes) -> list[Event]:
+        """Read an answer that was asked for unstreamed and has come to its end."""
+        try:
+            value = self.dialect.parse(body)
+        except UNREADABLE:
+            return self.feed(body) + self.close(whole=True)
+        events = self._run([Frame("json", body, value, "", 1)])
+        return events + self.close(whole=True)
+
     def fail(self, failed: Failed) -> list[Event]:
         """End the stream with a failure that is not the bytes' own, such as a time limit."""
         return self._normaliser.feed([failed])
@@ -100,6 +110,9 @@ class ChatLine:
             if frame.kind == "comment":
                 self.comments += 1
             elif frame.kind == "json":
+                if type(frame.value) is Chunk and frame.value.choices is not None:
+                    self._certain = True  # the usual answer of the usual dialect
+                    return
                 value = as_dict(read_loose(frame.data, Notes()))
                 if not value:
                     continue

@@ -1,5 +1,6 @@
 """Letting calls in: the key, what it may, what its budget still holds; and the ledger row when a call has ended."""
 
+import itertools
 import secrets
 import time
 from collections.abc import Callable
@@ -47,6 +48,7 @@ class Admission:
         self._rates = rates
         self._required = required
         self._watchers = watchers
+        self._numbers = itertools.count(int.from_bytes(secrets.token_bytes(6)))
 
     async def caller(self, authorization: str, request_id: str) -> Caller:
         """Say who asks. Raises GatewayError `invalid_api_key`, `storage_unavailable`."""
@@ -115,7 +117,7 @@ class Admission:
         usage, caller, target = settlement.usage, settlement.caller, settlement.target
         cost = self._pricing.cost(settlement)
         return LedgerRow(
-            id=f"{caller.request_id}-{secrets.token_hex(4)}",  # a client may send one request id twice
+            id=f"{caller.request_id}-{next(self._numbers):x}",  # a client may send one request id twice
             key_id=caller.key.id,
             group_id=caller.key.group_id,
             started_ms=settlement.started_ms,

@@ -8,15 +8,16 @@ from trunkline.calls.deadline import Deadline
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.chat import ChatRequest, UpstreamRequest
 from trunkline.core.errors import GatewayError, UpstreamError
-from trunkline.core.events import Event, Failed, Finished
+from trunkline.core.events import Event, Failed
 from trunkline.core.notes import Notes
 from trunkline.core.ports import HttpError, HttpResponse
 from trunkline.core.route import Timeouts
-from trunkline.core.stream import Said
+from trunkline.core.stream import ANSWERS
 from trunkline.dialects import CHAT_DIALECTS
 from trunkline.pipeline import ChatLine
 from trunkline.quirks import QUIRKS
 from trunkline.routing import order
+from trunkline.wire.frame import MAX_EVENT_BYTES
 
 ERROR_BODY_BYTES = 1024 * 1024
 LINGER_S = 5.0
@@ -62,6 +63,8 @@ class Attempt:
         self._begun_at = self._loop.time()
         self._alive_at = 0.0
         self._answering = False
+        self._pieces: list[bytes] = []  # of an unstreamed answer
+        self._held_bytes = 0
         self.refused_stream_options = False
 
     @property
@@ -88,7 +91,7 @@ class Attempt:
         events: list[Event] = []
         while not self.over:
             events += await self.read()
-            if any(isinstance(event, Said | Finished) for event in events):
+            if any(isinstance(event, ANSWERS) for event in events):
                 break
         return events
 
@@ -102,15 +105,24 @@ class Attempt:
             try:
                 data = await response.read()
             except HttpError as error:
-                return line.close(f"the upstream's connection broke: {error}")
+                return line.feed(b"".join(self._pieces)) + line.close(f"the upstream's connection broke: {error}")
             except asyncio.CancelledError:
                 if self._deadline.caught():
                     return self._timed_out()
                 raise
             finally:
                 self._deadline.disarm()
+            if not self._request.stream:
+                if not data:
+                    return line.whole(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
+                self._pieces.append(data)
+                self._held_bytes += len(data)
+                if self._held_bytes > MAX_EVENT_BYTES:
+                    return line.fail(Failed("upstream_malformed", "the provider's answer is too large", status=502))
+                self._alive_at = self._loop.time()
+                continue
             if not data:
-                return line.close(whole=not self._request.stream)
+                return line.close()
             self._alive_at = self._loop.time()
             events = line.feed(data)
             if events:

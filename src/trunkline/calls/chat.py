@@ -11,10 +11,10 @@ from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Event, Failed, Finished
+from trunkline.core.events import Event, Failed
 from trunkline.core.money import EndReason
 from trunkline.core.route import Route, RouteTarget
-from trunkline.core.stream import Said
+from trunkline.core.stream import ANSWERS
 from trunkline.ingress.inline_media import InlineMedia
 from trunkline.routing import order
 from trunkline.routing.fallback import Failure, judge, retry_delay_s, verdict
@@ -157,7 +157,7 @@ class ChatCall:
 
 def _answers(events: list[Event]) -> bool:
     """Say whether an answer began before it failed: then it is this target's answer, and its failure."""
-    return any(isinstance(event, Said | Finished) for event in events)
+    return any(isinstance(event, ANSWERS) for event in events)
 
 
 def _error(failed: Failed) -> GatewayError:

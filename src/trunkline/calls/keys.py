@@ -49,6 +49,7 @@ class Keys:
         self._store = store
         self._pepper = hmac.digest(secret, b"virtual keys", "sha256")
         self._cache: dict[bytes, Key | None] = {}
+        self._digests: dict[str, bytes] = {}
         self._fresh_until = 0.0
         self._version: int | None = None
         self._forgotten = 0
@@ -197,7 +198,12 @@ class Keys:
 
     def _digest(self, token: str) -> bytes:
         """Give what is stored of a secret. Finding it by this is constant-time: nobody can aim at a digest."""
-        return hmac.digest(self._pepper, token.encode("utf-8", "surrogatepass"), "sha256")
+        digest = self._digests.get(token)  # the hash costs more than all else that a known key needs
+        if digest is None:
+            if len(self._digests) >= MOST_CACHED:
+                self._digests.clear()
+            digest = self._digests[token] = hmac.digest(self._pepper, token.encode("utf-8", "surrogatepass"), "sha256")
+        return digest
 
 
 def unusable(key: Key, now_ms: int) -> str | None:

@@ -26,6 +26,8 @@ from trunkline.core.money import EndReason
 from trunkline.core.route import RouteTarget
 from trunkline.policy.tokens import TokenCount, count_request
 
+_TEXTS = (ReasoningDelta, RefusalDelta)
+
 
 class Settlement(Struct, frozen=True, kw_only=True):
     """Everything known of a call at its end."""
@@ -83,18 +85,19 @@ class Meter:
         return events
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, ReasoningDelta | RefusalDelta):
-            self._tokens.add(event.text)
+        kind = type(event)
+        if kind in _TEXTS:
+            self._tokens.add(event.text)  # type: ignore[union-attr]
+        elif isinstance(event, UsageReported):
+            self._usage = event.usage
+        elif isinstance(event, Ended):
+            self._ended = True
         elif isinstance(event, ToolCallDelta):
             self._tokens.add(event.arguments)
         elif isinstance(event, ToolCallStarted):
             self._tokens.add(event.name)
-        elif isinstance(event, UsageReported):
-            self._usage = event.usage
         elif isinstance(event, MediaReady):
             self._media += 1
-        elif isinstance(event, Ended):
-            self._ended = True
         elif isinstance(event, Failed):
             self._failed = event
 

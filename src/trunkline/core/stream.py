@@ -21,6 +21,9 @@ from trunkline.core.notes import Notes
 
 Said = TextDelta | ReasoningDelta | RefusalDelta | ToolCallStarted | ToolCallDelta | MediaReady
 """What belongs to a choice before its finish."""
+_SAID = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallStarted, ToolCallDelta, MediaReady)
+ANSWERS = (*_SAID, Finished)
+"""What shows that an answer has begun."""
 
 
 class GrammarError(Exception):
@@ -52,7 +55,7 @@ class Grammar:
             self._over = True
             return
         self._require(self._started, f"{event} before the start")
-        if isinstance(event, Said):
+        if isinstance(event, _SAID):
             self._say(event)
         elif isinstance(event, Finished):
             self._require(not self._finished.get(event.choice), f"choice {event.choice} finishes twice")
@@ -157,10 +160,11 @@ class Normaliser:
     def _take(self, event: Event, out: list[Event]) -> None:
         if self.over:
             return
-        if isinstance(event, Started):
+        kind = type(event)
+        if kind in _SAID:
+            self._say(event, out)  # type: ignore[arg-type]
+        elif isinstance(event, Started):
             self._start(event, out)
-        elif isinstance(event, Said):
-            self._say(event, out)
         elif isinstance(event, Finished):
             self._finish(event, out)
         elif isinstance(event, UsageReported):

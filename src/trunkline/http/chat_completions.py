@@ -1,6 +1,7 @@
 """`POST /v1/chat/completions`, streamed and not (contract section 5)."""
 
 import asyncio
+import itertools
 import secrets
 import time
 
@@ -19,6 +20,8 @@ from trunkline.ingress.completion import Collector
 from trunkline.ingress.openai_chat import ChunkEncoder, parse
 
 _ID_CHARS = 128
+_PROCESS = secrets.token_hex(8)  # ids are told apart by this, and counted: they are names, not secrets
+_NUMBERS = itertools.count(secrets.randbelow(1 << 24))
 
 
 class ChatCompletions:
@@ -109,12 +112,12 @@ def read_request_id(exchange: Exchange) -> str:
     sent = exchange.header(b"x-request-id")
     if sent and len(sent) <= _ID_CHARS and sent.isascii() and sent.isprintable():
         return sent
-    return f"req_{secrets.token_hex(12)}"
+    return f"req_{_PROCESS}{next(_NUMBERS):08x}"
 
 
 def make_id() -> str:
     """Make an id for an answer whose upstream gave none."""
-    return f"chatcmpl-{secrets.token_hex(12)}"
+    return f"chatcmpl-{_PROCESS}{next(_NUMBERS):08x}"
 
 
 def now_s() -> int:
