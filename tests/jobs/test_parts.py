@@ -2,11 +2,13 @@
 
 import io
 
+import pytest
 from film_provider import FilmProvider
 from job_tools import Rig, a_job
 from media_samples import picture
 from PIL import Image
 
+from trunkline.core.jobs import Finish, Partial
 from trunkline.core.media import MediaInput
 
 
@@ -53,3 +55,26 @@ async def test_a_clients_picture_is_put_by_and_sent_along(rig: Rig, provider: Fi
         await engine.start(a_job("job_1", provider.url, {"polls": 0}, request={"inputs": (held,)}))
         await engine.finish("job_1")
     assert provider.tasks["t1"]["inputs"] == [len(picture("JPEG"))]
+
+
+async def test_unfinished_pictures_are_told_and_not_part_of_the_result(rig: Rig, provider: FilmProvider) -> None:
+    async with rig.serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"inline": True, "stream": "whole", "partials": 3}))
+        told = [event async for _, event in engine.events_from("job_1")]
+    partials = [event for event in told if isinstance(event, Partial)]
+    assert [(event.number, event.media.height) for event in partials] == [(0, 50), (1, 51), (2, 52)]
+    finish = told[-1]
+    assert isinstance(finish, Finish)
+    assert [one.height for one in finish.media] == [60]
+    assert partials[0].media.expires_ms is not None
+    assert finish.media[0].expires_ms is not None
+    assert partials[0].media.expires_ms < finish.media[0].expires_ms
+
+
+@pytest.mark.parametrize("partials", [0, 2])
+async def test_a_streamed_answer_that_is_cut_fails(rig: Rig, provider: FilmProvider, partials: int) -> None:
+    async with rig.serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"inline": True, "stream": "cut", "partials": partials}))
+        finish = await engine.finish("job_1")
+    assert (finish.job.state, finish.job.error_code) == ("failed", "upstream_incomplete")
+    assert provider.submits == ["job_1"]

@@ -48,12 +48,33 @@ def progress(task: str, status: int, body: bytes) -> Working | Ready | Refused:
     return Working(answer["percent"]) if answer["state"] == "working" else ready(answer)
 
 
+class Drawing:
+    """Reads a streamed answer, an event a line."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def feed(self, data: bytes) -> list[Working | Ready | Refused]:
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        answers = [json.loads(line[6:]) for line in lines if line.startswith(b"data: ")]
+        return [
+            Working(partial=Media("image", data=base64.b64decode(answer["partial"])))
+            if answer["state"] == "working"
+            else ready(answer)
+            for answer in answers
+        ]
+
+    def close(self) -> list[Ready | Refused]:
+        return []
+
+
 FILMS = MediaDialect(
     name="films",
     submit=submit,
     submitted=submitted,
     poll=lambda task, _target: UpstreamRequest(f"/films/{task}", method="GET", headers=()),
     progress=progress,
+    stream=Drawing,
     cancel=lambda task, _target: UpstreamRequest(f"/films/{task}", method="DELETE", headers=()),
 )
 KEYED = FILMS._replace(name="films_keyed", submit_is_idempotent=True)

@@ -84,10 +84,25 @@ class FilmProvider:
             reset(writer)
             return False
         await asyncio.sleep(script.get("submit_s", 0))
+        if script.get("stream"):
+            return await self._stream(script, writer)
         if script.get("inline"):
             data = [base64.b64encode(picture("PNG", (80, 60 + n))).decode() for n in range(script["n"])]
             return await send(writer, json.dumps({"state": "done", "data": data}).encode())
         return await send(writer, json.dumps({"task": task}).encode())
+
+    async def _stream(self, script: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        """Unfinished pictures, then the finished one; `stream` may be `cut` instead."""
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        for n in range(script.get("partials", 2)):
+            data = base64.b64encode(picture("PNG", (80, 50 + n))).decode()
+            writer.write(f"data: {json.dumps({'state': 'working', 'percent': None, 'partial': data})}\n\n".encode())
+            await writer.drain()
+        if script["stream"] != "cut":
+            data = base64.b64encode(picture("PNG", (80, 60))).decode()
+            writer.write(f"data: {json.dumps({'state': 'done', 'data': [data]})}\n\n".encode())
+        await writer.drain()
+        return False
 
     async def _poll(self, task: str, script: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         await asyncio.sleep(script.get("poll_s", 0))

@@ -14,7 +14,7 @@ from typing import Any
 from job_tools import Rig, opened
 
 from trunkline.core.events import Progress
-from trunkline.core.jobs import Finish, Job, JobState
+from trunkline.core.jobs import Finish, Job, JobState, Partial
 
 WORKER = Path(__file__).parent / "job_worker.py"
 
@@ -81,7 +81,7 @@ def blobs(data_dir: Path) -> list[str]:
     return sorted(path.name for path in (data_dir / "media").glob("??/*"))
 
 
-async def follow(rig: Rig, job_id: str, after: int = 0) -> list[tuple[int, Progress | Finish]]:
+async def follow(rig: Rig, job_id: str, after: int = 0) -> list[tuple[int, Progress | Partial | Finish]]:
     """A client of another process, which never crashes."""
     async with asyncio.timeout(60):
         return [event async for event in rig.engine("observer").events_from(job_id, after)]

@@ -46,6 +46,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     """`png`, `jpeg` or `webp`: what the client asked for; empty: as it comes."""
     ordinal: int | None = None
     """The medium's place in its job, so that taking it in twice makes one record; None: a record of its own."""
+    passing: bool = False
+    """Kept for a day only: a picture that is not finished."""
 
 
 class MediaIntake:
@@ -144,6 +146,7 @@ class MediaIntake:
         self, kind: MediaKind, media_id: str, file: MediaFile, facts: MediaFacts, cover_id: str, origin: Origin
     ) -> MediaRecord:
         now_ms = time.time_ns() // 1_000_000
+        retain_s = HELD_S if origin.passing else self._limits.retain_s
         record = MediaRecord(
             id=media_id,
             kind=kind,
@@ -159,7 +162,7 @@ class MediaIntake:
             duration_s=facts.duration_s,
             cover_id=cover_id,
             created_ms=now_ms,
-            expires_ms=now_ms + self._limits.retain_s * 1000 if self._limits.retain_s else None,
+            expires_ms=now_ms + retain_s * 1000 if retain_s else None,
         )
         await self._store.keep(file)
         return await self._index.add(record)

@@ -116,6 +116,6 @@ class MediaDialect(NamedTuple):
     cancel: Callable[[str, Target], UpstreamRequest] | None = None
     """None: the provider knows no cancel; its work is left to end unseen."""
     stream: Callable[[], MediaDecoder] | None = None
-    """One decoder an answer, when `submit` asks for a stream; read by it if the answer is 2xx and no plain JSON."""
+    """One decoder an answer, when `submit` asks for a stream; read by it if a 2xx answer says that it is one."""
     submit_is_idempotent: bool = False
     """The same id submitted twice makes, and bills, one piece of work: a submit may be repeated after a crash."""

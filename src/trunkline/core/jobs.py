@@ -123,6 +123,13 @@ class Outcome(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
+class Partial(Struct, frozen=True):
+    """A picture as far as it is drawn, kept for a day; `number` counts from 0."""
+
+    media: MediaRecord
+    number: int
+
+
 class Finish(Struct, frozen=True):
     """A job's end. `media` in the job's order; `covers` by the id of their film."""
 

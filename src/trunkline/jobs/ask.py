@@ -55,8 +55,8 @@ async def ask(upstream: Upstream, request: UpstreamRequest, to: tuple[Target, st
 
 def is_stream(response: HttpResponse) -> bool:
     """Tell whether an answer comes as events, not as one JSON value."""
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return response.status < 300 and kind != "application/json"
+    kind = response.headers.get("content-type", "").lower()
+    return response.status < 300 and any(word in kind for word in ("event-stream", "ndjson", "jsonl"))
 
 
 async def said(response: HttpResponse, decoder: MediaDecoder) -> AsyncIterator[Working | Ready | Refused]:

@@ -14,9 +14,9 @@ from trunkline.calls.life import Life
 from trunkline.core.binding import decode
 from trunkline.core.errors import KINDS, GatewayError, UpstreamError
 from trunkline.core.events import Progress
-from trunkline.core.jobs import FINISHED, Finish, Idempotency, Job, StoredStream
+from trunkline.core.jobs import FINISHED, Finish, Idempotency, Job, Partial, StoredStream
 from trunkline.core.state import Leases, MediaIndex, StaleOwnerError, StorageError, StreamStore
-from trunkline.jobs.record import Record, lasting
+from trunkline.jobs.record import Entry, Record, lasting
 from trunkline.jobs.run import Run
 from trunkline.jobs.tools import Step, Tools, Workflows
 
@@ -89,7 +89,7 @@ class JobEngine:
             run.cancel()
         return job
 
-    async def events_from(self, job_id: str, after: int = 0) -> AsyncIterator[tuple[int, Progress | Finish]]:
+    async def events_from(self, job_id: str, after: int = 0) -> AsyncIterator[tuple[int, Progress | Partial | Finish]]:
         """Give what is said of a job after event `after`, numbered from 1, as it happens; always to the Finish.
 
         The numbers are the same for every reader, also after a crash. Raises GatewayError `stream_not_found`, and
@@ -103,7 +103,11 @@ class JobEngine:
             raise GatewayError("stream_expired", f"The events of job {job_id} are no longer kept.")
         if stream is not None:
             async for seq, data in self._tools.log.follow(stream.id, min(after, stream.last_seq)):
-                yield seq, msgspec.json.decode(data, type=Progress)
+                entry = msgspec.json.decode(data, type=Entry)
+                if entry.partial is not None:
+                    yield seq, Partial(entry.partial, entry.number)
+                else:
+                    yield seq, Progress(entry.percent, entry.text)
             stream = await self._tools.log.get(stream.id)
         finish = await self.finish(job_id)
         yield (stream.last_seq if stream else 0) + 1, finish

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Literal, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from trunkline.core.binding import decode, encode
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Progress
 from trunkline.core.jobs import Job, JobChanges, JobState, Outcome
 from trunkline.core.media import MediaRecord
 from trunkline.core.state import StaleOwnerError, StorageError
@@ -19,6 +19,15 @@ from trunkline.jobs.tools import Tools
 log = logging.getLogger(__name__)
 REPORT_MS = 1000
 T = TypeVar("T")
+
+
+class Entry(Struct, frozen=True, omit_defaults=True):
+    """What a job's stream holds: how far it is, or a picture as far as it is drawn (`number` counts from 0)."""
+
+    percent: float | None = None
+    text: str = ""
+    partial: MediaRecord | None = None
+    number: int = 0
 
 
 class Record:
@@ -65,8 +74,12 @@ class Record:
             return
         self._reported_ms = now_ms
         await self.change(JobChanges(progress=percent, progress_text=text))
+        await self.tell(Entry(percent, text))
+
+    async def tell(self, entry: Entry) -> None:
+        """Add to the job's stream."""
         if generation := await self._stream():
-            event = msgspec.json.encode(Progress(percent, text))
+            event = msgspec.json.encode(entry)
             await lasting(self.tools, lambda: self.tools.log.append(self.job.stream_id, generation, [event]))
 
     async def end(

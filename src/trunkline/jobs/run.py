@@ -13,18 +13,20 @@ from trunkline.core.binding import Item, Part, encode
 from trunkline.core.chat import UpstreamRequest
 from trunkline.core.dialect import Ready, Refused, Submitted, Working
 from trunkline.core.errors import GatewayError, UpstreamError
-from trunkline.core.jobs import FINISHED, Job, JobChanges
+from trunkline.core.jobs import FINISHED, Job, JobChanges, JobState
 from trunkline.core.media import Media, MediaRecord, MediaRequest
 from trunkline.core.ports import HttpError
 from trunkline.core.state import StaleOwnerError
 from trunkline.jobs import pace
 from trunkline.jobs.ask import ANSWER_BYTES, ask, exchange, is_stream, said
-from trunkline.jobs.record import Record
+from trunkline.jobs.record import Entry, Record
 from trunkline.jobs.tools import Tools
 
 TRIES = 3
 """How often a submit is sent that never arrived, or that the provider knows again by its key."""
 CANCEL_S = 10.0
+UNFINISHED = 500
+"""Where the places of unfinished pictures begin in a part's thousand."""
 UNKNOWN = "The gateway broke off while it submitted this; the provider may be at work, so it was not submitted again."
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class Run(Record):
         self._dialect = tools.dialects[self._target.dialect]
         self._to = (self._target, job.credential_id)
         self._task: asyncio.Task[Any] | None = None
+        self._partials: dict[int, int] = {}
 
     async def step(self, name: str) -> bool:
         """Run a step to its end; False: the job has ended. Raises StaleOwnerError when it is another's by now."""
@@ -117,7 +120,8 @@ class Run(Record):
             return True
         error = next((part.error for part in parts if part.error is not None), None)
         if error is None or any(part.state == "unknown" for part in parts):
-            await self.end("submit_unknown", "submit_unknown", error.message if error else UNKNOWN)
+            state: JobState = "submit_unknown" if self.job.state == "submitting" else "failed"
+            await self.end(state, "submit_unknown", error.message if error else UNKNOWN)
         else:
             await self.end("failed", error.code, error.message)
         return False
@@ -224,11 +228,25 @@ class Run(Record):
             if saying.task and saying.task != part.task:
                 part.task = saying.task
                 await self.save()
+            if saying.partial is not None:
+                await self._show(at, saying.partial)
             part.percent = saying.percent if saying.percent is not None else part.percent
             await self.report(self._percent(), saying.text)
         else:
             part.items = [await self._item(at, nth, media) for nth, media in enumerate(saying.media)]
             part.state, part.usage, part.text, part.percent = "ready", saying.usage, saying.text, 100.0
+
+    async def _show(self, at: int, picture: Media) -> None:
+        """Keep an unfinished picture for a while, and tell of it; a bad one is no failure of the job."""
+        number = self._partials.get(at, 0)
+        self._partials[at] = number + 1
+        origin = replace(self._origin(at, UNFINISHED + number), passing=True, output_format="")
+        try:
+            record = await self.tools.intake.take(picture, origin)
+        except GatewayError as error:
+            log.warning("job %s: an unfinished picture was left out: %s", self.job.id, error)
+        else:
+            await self.tell(Entry(partial=record, number=number))
 
     async def _item(self, at: int, nth: int, media: Media) -> Item:
         """Keep inline bytes at once: they are too large for the job's row."""
