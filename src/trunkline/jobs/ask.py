@@ -53,6 +53,18 @@ async def ask(upstream: Upstream, request: UpstreamRequest, to: tuple[Target, st
         return Answer(response.status, response.headers, await response.body(ANSWER_BYTES))
 
 
+async def received(response: HttpResponse) -> list[bytes]:
+    """Wait for the whole body, and give it in the pieces that came. Raises HttpError."""
+    pieces: list[bytes] = []
+    total = 0
+    while piece := await response.read():
+        pieces.append(piece)
+        total += len(piece)
+        if total > ANSWER_BYTES:
+            raise HttpError("too_large", f"the answer is longer than {ANSWER_BYTES} bytes", sent=True)
+    return pieces
+
+
 def is_stream(response: HttpResponse) -> bool:
     """Tell whether an answer comes as events, not as one JSON value."""
     kind = response.headers.get("content-type", "").lower()

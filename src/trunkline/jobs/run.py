@@ -18,7 +18,7 @@ from trunkline.core.media import Media, MediaRecord, MediaRequest
 from trunkline.core.ports import HttpError
 from trunkline.core.state import StaleOwnerError
 from trunkline.jobs import pace
-from trunkline.jobs.ask import ANSWER_BYTES, ask, exchange, is_stream, said
+from trunkline.jobs.ask import ask, exchange, is_stream, received, said
 from trunkline.jobs.record import Entry, Record
 from trunkline.jobs.tools import Tools
 
@@ -178,7 +178,12 @@ class Run(Record):
                     if not isinstance(saying, Working):
                         return saying
                     await self._hear(at, part, saying)
-            return self._dialect.submitted(response.status, await response.body(ANSWER_BYTES))
+            pieces = await received(response)
+            async with self.tools.large:
+                body = b"".join(pieces)
+                pieces.clear()
+                await asyncio.sleep(0)
+                return self._dialect.submitted(response.status, body)
 
     async def _poll(self, at: int, part: Part) -> None:
         """Ask until there is an answer; what says nothing about the work is forgiven until the job's deadline."""

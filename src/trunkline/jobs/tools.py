@@ -87,5 +87,7 @@ class Tools(Struct, frozen=True):
     dialects: Mapping[str, MediaDialect]
     settle: Settle
     submits: asyncio.Semaphore
+    large: asyncio.Lock
+    """Answers are read one in a turn of the loop: those with pictures hold it up for some 2 ms a megabyte."""
     limits: Limits
     clock: Clock
