@@ -9,6 +9,7 @@ from trunkline.core.quirk import EventFilter
 from trunkline.core.stream import Normaliser
 from trunkline.dialects import recognise
 from trunkline.quirks import QUIRKS
+from trunkline.wire.aws_events import PRELUDE_BYTES, AwsEventReader, is_prelude
 from trunkline.wire.chunk_checks import ChunkChecks
 from trunkline.wire.frame import UNREADABLE, Frame
 from trunkline.wire.loose import read_loose
@@ -41,6 +42,8 @@ class ChatLine:
         ]
         self._normaliser = Normaliser(notes, ends_open=dialect.ends_open)
         self._checks = ChunkChecks(notes) if notes.thorough else None
+        self._fresh = True
+        self._head = b""
         self._certain = False
         self._unread = ""
 
@@ -56,12 +59,14 @@ class ChatLine:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes, cut anywhere."""
+        if self._fresh:
+            data = self._open(data)
         frames = self._reader.feed(data)
         return self._run(frames) if frames else []
 
     def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:
         """Say that no more bytes come; see `Normaliser.close`."""
-        events = self._run(self._reader.close())
+        events = self._run([*self._reader.feed(self._head), *self._reader.close()])
         if self._checks is not None:
             self._checks.close()
         if self.over:
@@ -83,6 +88,17 @@ class ChatLine:
     def fail(self, failed: Failed) -> list[Event]:
         """End the stream with a failure that is not the bytes' own, such as a time limit."""
         return self._normaliser.feed([failed])
+
+    def _open(self, data: bytes) -> bytes:
+        """Look at the first bytes: binary framing is told by its checksum. Gives what is to be read."""
+        data = self._head + data
+        if data[:1] == b"\x00" and len(data) < PRELUDE_BYTES:
+            self._head = data
+            return b""
+        if is_prelude(data[:PRELUDE_BYTES]):
+            self._reader = AwsEventReader(self.dialect.parse, self.notes)
+        self._fresh, self._head = not data, b""
+        return data
 
     def _run(self, frames: list[Frame]) -> list[Event]:
         if self._checks is not None:

@@ -67,6 +67,7 @@ RULES: dict[str, Rule] = {
     "content_cumulative": Rule("each delta repeats the text so far", "the text shows many times over"),
     "reasoning_spelling": Rule("reasoning under another name than `reasoning_content`", "some clients miss it"),
     "reasoning_with_content": Rule("reasoning and content in one delta", "Continue drops the reasoning"),
+    "reasoning_repeated": Rule("a piece of reasoning comes twice in a row", "the reasoning stutters"),
     "logprobs_odd": Rule("log probabilities that are not of OpenAI's shape", "AI SDK validation error"),
     "finish_missing": Rule("no finish_reason came", "AI SDK, litellm and openai-node .stream() raise"),
     "finish_repeated": Rule("a choice finishes more than once", "LangChain gives `stopstop`"),

@@ -15,14 +15,12 @@ from trunkline.core.events import (
     Failed,
     Finished,
     Started,
-    TextDelta,
     UsageReported,
 )
-from trunkline.core.finish import is_failure, is_known, read_finish
 from trunkline.core.notes import Notes
 from trunkline.wire.error_body import is_error, read_error, read_error_body
 from trunkline.wire.frame import Frame
-from trunkline.wire.loose import read_loose
+from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
 from trunkline.wire.openai_choice import ChoiceReader
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk
@@ -69,20 +67,16 @@ class ChatDecoder:
         """Give what was held back."""
         out: list[Event] = []
         for state in self._states:
-            rest = state.join.close()
-            if rest:
-                out.append(TextDelta(rest, state.index))
+            state.close(out)
         return out
 
     def _end(self, out: list[Event]) -> None:
-        """Read the end mark: calls without a finish are whole, or the answer is cut."""
         self._ended = True
         for state in self._states:
-            if not state.finished and state.calls:
-                if not state.calls.complete:
-                    out.append(Failed("upstream_incomplete", "the upstream's answer ends within a tool call"))
-                    return
-                state.calls.close(out)
+            error = state.end(out)
+            if error is not None:
+                out.append(Failed(error.code, error.message))
+                return
         out.append(Ended())
 
     def _chunk(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
@@ -176,7 +170,9 @@ class ChatDecoder:
             self._usage(choice.usage, out)
         reason = choice.finish_reason or choice.finishReason
         if reason is not None and type(reason) is str:
-            self._finish(state, reason, line, out)
+            error = state.finish(reason, line, out)
+            if error is not None:
+                self._fail(error, out, line)
 
     def _other_delta(self, choice: Choice, line: int) -> Delta | None:
         if choice.message is not None:
@@ -185,24 +181,6 @@ class ChatDecoder:
             self._notes.add("message_for_delta", line)
             return Delta(content=choice.text)
         return None
-
-    def _finish(self, state: ChoiceReader, word: str, line: int, out: list[Event]) -> None:
-        if is_failure(word):
-            self._fail(UpstreamError("upstream_error", f"the upstream ended the answer with {word!r}", 502), out, line)
-            return
-        reason = read_finish(word)
-        if reason is None:
-            return
-        state.finished = True
-        if not is_known(word):
-            self._notes.add("finish_spelling", line, word)
-        if state.calls:
-            state.calls.close(out)
-            if reason in ("stop", "function_call") and state.calls.complete:
-                if reason == "stop":
-                    self._notes.add("finish_for_tools", line)
-                reason = "tool_calls"
-        out.append(Finished(reason, state.index))
 
     def _usage(self, value: Any, out: list[Event]) -> None:
         usage = read_usage(value)
@@ -229,7 +207,7 @@ class ChatDecoder:
         new = {name: value for name, value in members.items() if value and value != self._kept.get(name)}
         self._kept = {**self._kept, **new}
         if new:
-            out.append(Extras({name: Raw(msgspec.json.encode(value)) for name, value in new.items()}))
+            out.append(Extras({name: as_raw(value) for name, value in new.items()}))
 
 
 def build(request: ChatRequest, target: Target) -> UpstreamRequest:

@@ -1,7 +1,26 @@
 """Departures from a dialect: one file each, named in a provider's TOML."""
 
 from trunkline.core.quirk import Quirk
-from trunkline.quirks import reasoning_outside_total, think_tags
+from trunkline.quirks import (
+    google_in_extra_body,
+    logprobs_as_number,
+    plain_messages,
+    reasoning_outside_total,
+    reasoning_repeated,
+    temperature_open_interval,
+    think_tags,
+)
 
-QUIRKS: dict[str, Quirk] = {quirk.name: quirk for quirk in (think_tags.QUIRK, reasoning_outside_total.QUIRK)}
+QUIRKS: dict[str, Quirk] = {
+    quirk.name: quirk
+    for quirk in (
+        think_tags.QUIRK,
+        reasoning_repeated.QUIRK,
+        reasoning_outside_total.QUIRK,
+        google_in_extra_body.QUIRK,
+        plain_messages.QUIRK,
+        temperature_open_interval.QUIRK,
+        logprobs_as_number.QUIRK,
+    )
+}
 """All quirks by name."""

@@ -1,5 +1,7 @@
 """Telling text that grows (each piece repeats all before it) from text that is added to."""
 
+_LONG = 24  # so many letters are not said twice by accident
+
 
 class Cumulative:
     """Watches the first pieces of a text. Deltas that only look alike (`1`, `10`) must not be taken for growth."""
@@ -25,7 +27,7 @@ class Cumulative:
                 return piece[len(text) :], True
             self.found = False
             return piece, False
-        if len(piece) > len(text) and piece.startswith(text) and _is_growth(text, piece):
+        if piece.startswith(text) and (_is_growth(text, piece) if len(piece) > len(text) else len(text) >= _LONG):
             self.found = True
             self._text = piece
             return piece[len(text) :], True

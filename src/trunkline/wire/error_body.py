@@ -20,6 +20,18 @@ _FILTER_CODES = {
     "datainspectionfailed", "responsibleaipolicyviolation", "safety", "image_safety", "content_filtered", "sensitive",
 }  # fmt: skip
 _RATE_CODES = {"1302", "1303", "1305", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"}
+_KINDS = {
+    429: ("rate_limit", "resource_exhausted", "throttling", "quota", "too_many_requests"),
+    503: ("overloaded", "unavailable"),
+    504: ("timeout", "deadline_exceeded"),
+    401: ("authentication", "unauthenticated", "invalid_api_key"),
+    402: ("billing", "insufficient_fund"),
+    403: ("permission", "accessdenied"),
+    404: ("not_found", "notfound"),
+    413: ("too_large", "message_too_long"),
+    400: ("invalid_request", "badrequest", "invalid_argument", "exceed_context_size", "validation", "invalidparameter",
+          "user_caused"),
+}  # fmt: skip
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -36,7 +48,7 @@ def is_error(value: dict[str, Any]) -> bool:
         return "message" in value or "msg" in value or "error_msg" in value
     if value.get("detail") or value.get("errors"):
         return True
-    return bool(value) and set(value) <= {"message", "msg", "status", "code"}
+    return bool(value) and set(value) <= {"message", "msg", "status", "code", "id", "request_id"}
 
 
 def read_error(value: Any, status: int | None = None, retry_after: str = "") -> UpstreamError:
@@ -51,11 +63,11 @@ def read_error(value: Any, status: int | None = None, retry_after: str = "") -> 
     body = inner if type(inner) is dict else outer
     message = _message(inner if type(inner) is str else "", body, outer, value)
     code = as_name(body.get("code")) or as_name(outer.get("code"))
-    kind = as_text(body.get("type")) or as_text(body.get("status"))
+    kind = as_text(body.get("type")) or as_text(body.get("status")) or as_text(body.get("error_type"))
     param = as_text(body.get("param")) or None
     if status is None or status < 400:
         named = as_count(code) or as_count(body.get("status")) or as_count(outer.get("status_code"))
-        status = named if 400 <= named < 600 else _status_of(kind)
+        status = named if 400 <= named < 600 else _status_of(kind) or _status_of(code)
     wait = as_number(retry_after)
     return _classified(code, kind, message, status, param, wait if wait and wait > 0 else None)
 
@@ -71,11 +83,12 @@ def read_error_body(status: int, body: bytes, retry_after: str = "") -> Upstream
 
 
 def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any) -> str:
-    names = ("message", "msg", "error_msg", "detail", "error", "reason", "title")
+    names = ("message", "msg", "error_msg", "detail", "error", "reason", "title", "text")
     for candidate in (text, *(body.get(name) for name in names), *(outer.get(name) for name in names)):
         if type(candidate) is str and candidate.strip():
             return candidate.strip()[:_MOST_CHARS]
-    details = [as_text(item.get("msg")) or as_text(item.get("message")) for item in dicts(outer.get("detail"))]
+    items = [*dicts(outer.get("detail")), *dicts(outer.get("errors"))]
+    details = [as_text(item.get("msg")) or as_text(item.get("message")) for item in items]
     if any(details):
         return "; ".join(filter(None, details))[:_MOST_CHARS]
     return (
@@ -84,14 +97,9 @@ def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any)
 
 
 def _status_of(kind: str) -> int | None:
+    """Give the HTTP status that an error's type stands for, in the words of all languages."""
     kind = kind.lower()
-    if "overloaded" in kind:
-        return 503
-    if "rate_limit" in kind or "resource_exhausted" in kind:
-        return 429
-    if kind in ("invalid_request_error", "badrequesterror", "invalid_argument", "exceed_context_size_error"):
-        return 400
-    return None
+    return next((status for status, words in _KINDS.items() if any(word in kind for word in words)), None)
 
 
 def _classified(  # noqa: PLR0913, PLR0917 - the members of one error

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
 from trunkline.core.notes import Notes
+from trunkline.wire.loose import as_raw
 from trunkline.wire.read import as_dict, as_number, dicts
 
 
@@ -19,7 +19,7 @@ def read_logprobs(value: Any, notes: Notes, line: int) -> Raw | None:
         notes.add("logprobs_odd", line)
     if not content and not refusal:
         return None
-    return Raw(msgspec.json.encode({"content": content, "refusal": refusal}))
+    return as_raw({"content": content, "refusal": refusal})
 
 
 def _entries(value: Any) -> list[dict[str, Any]] | None:

@@ -4,17 +4,19 @@ import json
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from trunkline.core.notes import Notes
 from trunkline.wire.frame import UNREADABLE
 
 Loose = bytes | bytearray | memoryview
+_JOINED = frozenset(("content", "text", "response", "delta", "reasoning_content", "reasoning", "thinking"))
 
 
 def read_loose(data: Loose, notes: Notes, line: int = 0) -> Any:
     """Read a JSON text, or give None where no reading makes sense of it.
 
-    Half surrogates become U+FFFD, but for those in `content`, which may be paired with the next delta's (`TextJoin`).
+    Half surrogates become U+FFFD, but for those in texts, which may be paired with the next piece's (`TextJoin`).
     """
     try:
         return msgspec.json.decode(data)
@@ -27,24 +29,32 @@ def read_loose(data: Loose, notes: Notes, line: int = 0) -> Any:
         notes.add("utf8_invalid", line)
         text = raw.decode("utf-8", "replace")
     try:
-        return _whole(json.loads(text, strict=False))
+        return _whole(json.loads(text, strict=False), "", _JOINED)
     except (ValueError, RecursionError):  # ValueError also for integers of more digits than Python reads
         notes.add("malformed", line, "no JSON")
         return None
 
 
-def _whole(value: Any, name: str = "") -> Any:
+def as_raw(value: Any) -> Raw:
+    """Write a value that was read loosely; half surrogates become U+FFFD."""
+    try:
+        return Raw(msgspec.json.encode(value))
+    except UnicodeEncodeError:
+        return Raw(msgspec.json.encode(_whole(value)))
+
+
+def _whole(value: Any, name: str = "", joined: frozenset[str] = frozenset()) -> Any:
     """Replace half surrogates in all strings that are not joined later."""
     if type(value) is str:
-        return value if name == "content" else _paired(value)
+        return value if name in joined else paired(value)
     if type(value) is list:
-        return [_whole(item, name) for item in value]
+        return [_whole(item, name, joined) for item in value]
     if type(value) is dict:
-        return {_paired(key): _whole(item, key) for key, item in value.items()}
+        return {paired(key): _whole(item, key, joined) for key, item in value.items()}
     return value
 
 
-def _paired(text: str) -> str:
+def paired(text: str) -> str:
     """Pair surrogates, and replace those without a partner."""
     if text.isascii():
         return text
@@ -73,7 +83,7 @@ class TextJoin:
         if text and "\ud800" <= text[-1] <= "\udbff":
             self.held = text[-1]
             text = text[:-1]
-        return _paired(text)
+        return paired(text)
 
     def close(self) -> str:
         """Give what was held back: half a character becomes U+FFFD."""

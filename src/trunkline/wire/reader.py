@@ -131,7 +131,7 @@ class EventReader:
         elif self._is_bare(tail):
             self._tail = bytearray()
             self._begun = True
-            self._read_line(tail, frames)
+            self._read_line(tail.lstrip(_SPACE), frames, whole=False)
         elif tail == b"data: [DONE]":
             self._tail = bytearray()
             self._begun = True
@@ -160,12 +160,12 @@ class EventReader:
         self._notes.add("event_too_large", self._line)
         frames.append(Frame("too_large", line=self._line))
 
-    def _read_line(self, line: bytes | bytearray, frames: list[Frame]) -> None:
-        """Read one whole line, or the start of a bare one, by the rules."""
+    def _read_line(self, line: bytes | bytearray, frames: list[Frame], *, whole: bool = True) -> None:
+        """Read one whole line, or the start of a bare one (which may end within a string), by the rules."""
         if self._scanner.buffer:
             self._continue(line, frames)
             return
-        text = line.strip(_SPACE)
+        text = line.strip(_SPACE) if whole else line
         if self._line == 1 and text.startswith(_BOM):
             self._notes.add("bom", 1)
             text = text[len(_BOM) :].strip(_SPACE)
@@ -202,7 +202,7 @@ class EventReader:
                 self._guard(frames)
                 return
             self._emit(frames)
-        text = piece[position:].strip(_SPACE)
+        text = piece[position:].lstrip(_SPACE)
         if text:
             self._scan(text, frames, prefixed=False)
 
@@ -219,15 +219,16 @@ class EventReader:
         """Read what a line holds at depth 0: the end mark, values, or neither."""
         cut, self._done_tail = self._done_tail, b""
         text = cut + text
-        if text.startswith(_DONE):
-            self._done(frames, mangled=text != _DONE or cut != b"")
-        elif _is_mark(text):
-            self._done_tail = text
+        mark = text.rstrip(_SPACE) if len(text) < 64 else text
+        if mark.startswith(_DONE):
+            self._done(frames, mangled=mark != _DONE or cut != b"")
+        elif _is_mark(mark):
+            self._done_tail = mark
         elif text[0] in b"{[" or (self._in_array and text[0] in b",]"):
             self._scan(text, frames, prefixed=prefixed)
-        elif text == b"null":
+        elif mark == b"null":
             self._notes.add("null_value", self._line)
-        elif _DONE_MANGLED.fullmatch(text):
+        elif _DONE_MANGLED.fullmatch(mark):
             self._done(frames)
         else:
             self._notes.add("not_json", self._line, text[:80].decode("utf-8", "replace"))

@@ -2,18 +2,30 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
 from trunkline.core.events import Event, ToolCallDelta, ToolCallStarted, ToolKind
 from trunkline.core.notes import Notes
+from trunkline.wire.loose import as_raw, paired
 from trunkline.wire.scanner import Scanner
 
 
 class _Call:
     """One call as it grows. Its arguments are whole when their JSON closes."""
 
-    __slots__ = ("announced", "arguments", "complete", "extra", "id", "kind", "name", "number", "scanner", "silent")
+    __slots__ = (
+        "announced",
+        "arguments",
+        "complete",
+        "extra",
+        "id",
+        "kind",
+        "name",
+        "number",
+        "scanner",
+        "silent",
+        "sofar",
+    )
 
     def __init__(self, number: int, kind: ToolKind) -> None:
         self.number = number
@@ -25,6 +37,7 @@ class _Call:
         self.arguments: list[str] = []  # held until the call has a name
         self.silent = True  # nothing but white space so far
         self.complete = False
+        self.sofar: str | None = ""  # while each fragment may repeat all before it
         self.scanner = Scanner()
 
 
@@ -72,11 +85,11 @@ class ToolCalls:
         call.extra = call.extra or extra
         if arguments is not None and type(arguments) is not str:
             self._notes.add("tool_arguments_object", line)
-            arguments = msgspec.json.encode(arguments).decode()
+            arguments = bytes(as_raw(arguments)).decode()
         if call.name and not call.announced:
             self._announce(call, out, line)
         if arguments:
-            self._append(call, arguments, out, line)
+            self._append(call, paired(arguments), out, line)
 
     def close(self, out: list[Event]) -> None:
         """Finish the choice: nameless calls are given out, calls without arguments get `{}`."""
@@ -127,12 +140,27 @@ class ToolCalls:
             self._notes.add("tool_arguments_trailing", line)
             return
         if call.kind != "custom":
-            arguments = self._until_complete(call, arguments, line)
+            arguments = self._until_complete(call, self._grown(call, arguments, line), line)
         if call.announced:
             if arguments:
                 out.append(ToolCallDelta(call.number, arguments, self._choice))
         else:
             call.arguments.append(arguments)
+
+    def _grown(self, call: _Call, arguments: str, line: int) -> str:
+        """Give what is new in a fragment: some repeat the arguments so far, where no JSON could go on like that."""
+        sofar = call.sofar
+        if sofar is None:
+            return arguments
+        if not sofar:
+            call.sofar = arguments.lstrip()
+        elif len(arguments) > len(sofar) and arguments.startswith(sofar) and sofar.rstrip()[-1] not in ":[,":
+            self._notes.add("content_cumulative", line)
+            call.sofar = arguments
+            return arguments[len(sofar) :]
+        elif arguments:
+            call.sofar = None
+        return arguments
 
     def _until_complete(self, call: _Call, arguments: str, line: int) -> str:
         """Watch for the end of the arguments' JSON object; give what belongs to it."""
@@ -145,7 +173,7 @@ class ToolCalls:
                 return arguments  # no object: never counted as whole
         elif not call.scanner.depth:
             return arguments
-        encoded = arguments.encode("utf-8", "replace")
+        encoded = arguments.encode()
         end = call.scanner.feed(encoded)
         call.scanner.buffer.clear()
         if end < 0:
