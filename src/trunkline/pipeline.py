@@ -106,6 +106,7 @@ class ChatLine:
         if not self._certain:
             self._look(frames)
         events = self._decoder.feed(frames)
+        self._certain = self._certain or bool(events)
         if self._filters:
             events = self._filtered(events)
         out = self._normaliser.feed(events)

@@ -48,13 +48,19 @@ def test_logprobs_as_number(sent: dict[str, Any], told: dict[str, Any]) -> None:
 
 def test_plain_messages() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    kept = [
+    kept: list[dict[str, Any]] = [
         {"role": "user", "content": "x"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "1", "content": "7"},
         {"role": "assistant", "content": "so", "prefix": True},
     ]
-    more = {"name": "ann", "reasoning_content": "hm", "reasoning_details": [], "refusal": None, "annotations": []}
+    more: dict[str, Any] = {
+        "name": "ann",
+        "reasoning_content": "hm",
+        "reasoning_details": [],
+        "refusal": None,
+        "annotations": [],
+    }
     assert changed("plain_messages", {"messages": [{**message, **more} for message in kept]}) == {"messages": kept}
     assert changed("plain_messages", {"messages": "none"}) == {"messages": "none"}
 

@@ -95,7 +95,7 @@ class AnswerDecoder(Generic[S]):
 
     def progress(self, text: str) -> None:
         """Say that the work goes on."""
-        self._out.append(Progress(text=text))
+        self._out.append(Progress(text=paired(text)))
 
     def tool(  # noqa: PLR0913 - the members of one fragment
         self,
