@@ -22,6 +22,7 @@ from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
 from trunkline.calls.media_links import MediaLinks
 from trunkline.calls.pricing import Pricing
+from trunkline.calls.streams import TextStreams
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
 from trunkline.config.read import ConfigError
@@ -38,7 +39,9 @@ from trunkline.http.front_door import FrontDoor
 from trunkline.http.live import Live, Settings
 from trunkline.http.media import MediaFiles
 from trunkline.http.operator import OperatorOnly
+from trunkline.http.streams import Streams
 from trunkline.http.system import system_routes, unknown_endpoint
+from trunkline.http.text_streams import ResumableChat
 from trunkline.local.supervisor import ChildUnavailableError, SupervisedChild
 from trunkline.local.text.process import local_text
 from trunkline.local.text.weights import WeightsError, find_weights
@@ -46,6 +49,7 @@ from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.media.store import media_store
+from trunkline.storage.shared.event_log import StoredLog
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
@@ -53,6 +57,7 @@ from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.media import SqlMediaIndex
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
+from trunkline.storage.sql.streams import SqlStreams
 from trunkline.telemetry.metrics import Metrics
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door
@@ -91,11 +96,19 @@ class Application:
         targets = Targets()
         media_index = SqlMediaIndex(self._database)
         media_files = media_store(data_dir, config.storage.media.reveal() if config.storage.media else "")
+        streams = SqlStreams(self._database)
+        log = StoredLog(streams, max_bytes=config.resume.max_bytes, ttl_s=config.resume.ttl_s)
+        self._texts = TextStreams(log, streams, self._life)
+        stream = Streams(self.live, gate, log, self._texts)
         links = MediaLinks(secret, config.media.link_ttl_s)
         media = MediaFiles(self.live, gate, links, media_index, media_files)
         routes: dict[tuple[bytes, bytes], Handler] = {
-            (b"POST", b"/v1/chat/completions"): ChatCompletions(self.live, door, targets, gate),
+            (b"POST", b"/v1/chat/completions"): ChatCompletions(
+                self.live, door, targets, gate, ResumableChat(self.live, self._texts)
+            ),
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
+            (b"GET", b"/v1/streams/"): stream,
+            (b"DELETE", b"/v1/streams/"): stream,
             (b"GET", b"/v1/media/"): media,
             (b"HEAD", b"/v1/media/"): media,
         }
@@ -128,11 +141,15 @@ class Application:
         await self.keys.look()
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(work()) for work in (self._life.run, self._billing.run, self.keys.watch)]
+            writing = [group.create_task(self._texts.run())]
             for child in self._children.values():
                 group.create_task(child.run())
             try:
                 yield
             finally:
+                for task in writing:
+                    task.cancel()
+                await asyncio.wait(writing)  # what they were doing is settled before the ledger is closed
                 for task in running:
                     task.cancel()
                 for child in self._children.values():
@@ -196,4 +213,5 @@ def _settings(loaded: Loaded) -> Settings:
         unstreamed_wait_s=server.unstreamed_wait_s,
         cors_origins=server.cors_origins,
         public_url=server.public_url,
+        trusted_proxies=server.trusted_proxies,
     )

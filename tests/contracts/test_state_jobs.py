@@ -72,6 +72,8 @@ async def test_an_idempotency_key_joins_the_first_job(jobs: JobStore) -> None:
     first, _ = await jobs.add(a_job("job_1", key_id="key_1"), sent_with("i", "job_1"))
     again, new = await jobs.add(a_job("job_2", key_id="key_1"), sent_with("i", "job_2"))
     assert (again, new) == (first, False)
+    assert await jobs.joined(sent_with("i", "job_2")) == first
+    assert await jobs.joined(sent_with("another", "job_2")) is None
     other, new = await jobs.add(a_job("job_3", key_id="key_2"), sent_with("i", "job_3", key_id="key_2"))
     assert (other.id, new) == ("job_3", True)
     with pytest.raises(GatewayError) as error:

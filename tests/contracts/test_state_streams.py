@@ -71,6 +71,7 @@ async def test_an_idempotency_key_joins_the_first_stream(streams: StreamStore) -
     first, new = await streams.open(StoredStream(id="strm_1", key_id="k"), sent("strm_1"))
     assert new
     assert await streams.open(StoredStream(id="strm_2", key_id="k"), sent("strm_2")) == (first, False)
+    assert await streams.joined(sent("strm_2")) == first
     with pytest.raises(GatewayError, match="another body"):
         await streams.open(StoredStream(id="strm_3", key_id="k"), sent("strm_3", "other"))
 
@@ -97,8 +98,10 @@ async def test_expired_streams_are_pruned_with_their_events(streams: StreamStore
 
 
 async def test_cancelling_is_seen_by_the_writer(streams: StreamStore) -> None:
-    await streams.open(StoredStream(id="strm_1"))
+    await streams.open(StoredStream(id="strm_1", owner="a"))
+    assert await streams.to_cancel("a") == []
     await streams.cancel("strm_1")
+    assert await streams.to_cancel("a") == ["strm_1"]
     stream = await streams.get("strm_1")
     assert stream is not None
     assert stream.cancel_requested

@@ -10,7 +10,8 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from trunkline.core.chat import Target, UpstreamRequest
-from trunkline.core.jobs import Idempotency, StoredStream
+from trunkline.core.events import Progress
+from trunkline.core.jobs import Finish, Idempotency, Job, StoredStream
 from trunkline.core.media import MediaFacts, MediaFile
 
 HttpFailure = Literal["connect", "tls", "timeout", "reset", "incomplete", "protocol", "too_large", "address_refused"]
@@ -117,6 +118,28 @@ class Upstream(Protocol):
         Raises GatewayError: `media_refused` (address not allowed, larger than `max_bytes`, not http(s)), which will be
         so again, or `media_unavailable` (status, broken, too slow), which may pass.
         """
+
+
+class Jobs(Protocol):
+    """The durable engine, as calls see it. Raises what the stores behind it raise."""
+
+    async def start(self, job: Job, idempotency: Idempotency | None = None) -> tuple[Job, bool]:
+        """Store a job with its stream and begin it; or give the one that the key stands for (False)."""
+
+    async def get(self, job_id: str) -> Job | None:
+        """Give one job, whoever asks: the caller compares `key_id`."""
+
+    async def cancel(self, job_id: str) -> Job | None:
+        """Ask for a job to be stopped, wherever it runs; an ended one is given as it is. None: unknown."""
+
+    def events_from(self, job_id: str, after: int = 0) -> AsyncIterator[tuple[int, Progress | Finish]]:
+        """Give what is said of a job after event `after`, numbered from 1, as it happens; always to the Finish.
+
+        Raises GatewayError `stream_not_found`, `stream_expired`.
+        """
+
+    async def finish(self, job_id: str) -> Finish:
+        """Wait for a job's end. Raises GatewayError `not_found`."""
 
 
 class EventLog(Protocol):

@@ -186,6 +186,9 @@ class JobStore(Protocol):
         Raises GatewayError `idempotency_conflict` when that key was used with another body.
         """
 
+    async def joined(self, idempotency: Idempotency) -> Job | None:
+        """Give the job that the key stands for already. Raises GatewayError `idempotency_conflict`."""
+
     async def get(self, job_id: str) -> Job | None:
         """Give one job, whoever asks: the caller compares `key_id`."""
 
@@ -253,6 +256,9 @@ class StreamStore(Protocol):
         Raises GatewayError `idempotency_conflict` when that key was used with another body.
         """
 
+    async def joined(self, idempotency: Idempotency) -> StoredStream | None:
+        """Give the stream that the key stands for already. Raises GatewayError `idempotency_conflict`."""
+
     async def get(self, stream_id: str) -> StoredStream | None:
         """Give one stream, whoever asks: the caller compares `key_id`."""
 
@@ -269,6 +275,9 @@ class StreamStore(Protocol):
 
     async def cancel(self, stream_id: str) -> StoredStream | None:
         """Ask the writer to stop: sets `cancel_requested`."""
+
+    async def to_cancel(self, holder: str) -> list[str]:
+        """Give the ids of this holder's open streams that are asked to be stopped."""
 
     async def claim(self, stream_id: str, holder: str) -> StoredStream | None:
         """Take over an open stream, whoever wrote it; its generation is raised. None: unknown or ended."""

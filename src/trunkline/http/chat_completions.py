@@ -1,8 +1,6 @@
 """`POST /v1/chat/completions`, streamed and not (contract section 5)."""
 
 import asyncio
-import itertools
-import secrets
 import time
 
 from trunkline.calls.chat import ChatCall, Targets
@@ -11,27 +9,28 @@ from trunkline.calls.upstreams import Upstreams
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
+from trunkline.http.call_headers import next_name, read_headers, read_request_id, wants_resume
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.event_stream import SHUTDOWN, EventStream, Times
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
+from trunkline.http.text_streams import ResumableChat, idempotency_of
 from trunkline.ingress.completion import Collector
 from trunkline.ingress.openai_chat import ChunkEncoder, parse
-
-_ID_CHARS = 128
-_PROCESS = secrets.token_hex(8)  # ids are told apart by this, and counted: they are names, not secrets
-_NUMBERS = itertools.count(secrets.randbelow(1 << 24))
 
 
 class ChatCompletions:
     """The endpoint's handler, behind the front door."""
 
-    def __init__(self, live: Live, upstreams: Upstreams, targets: Targets, gate: Gate) -> None:
+    def __init__(
+        self, live: Live, upstreams: Upstreams, targets: Targets, gate: Gate, resumable: ResumableChat
+    ) -> None:
         self._live = live
         self._upstreams = upstreams
         self._targets = targets
         self._gate = gate
+        self._resumable = resumable
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -40,6 +39,12 @@ class ChatCompletions:
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             request = parse(exchange.body)
+            idempotency = None
+            if resumable := request.stream and wants_resume(exchange):
+                caller = read_headers(exchange, caller, self._live.settings)
+                idempotency = idempotency_of(caller, exchange)
+                if await self._resumable.join(exchange, caller, idempotency, headers):
+                    return
             exchange.body = b""
             route = self._live.table.route(request.model)
             admitted = await self._gate.admit(caller, request, route)
@@ -48,6 +53,9 @@ class ChatCompletions:
             return
         call = ChatCall(self._upstreams, self._targets, route, request, caller, admitted.settle)
         headers += admitted.headers
+        if resumable:
+            await self._resumable.begin(exchange, call, idempotency, headers)
+            return
         end: EndReason = "failed"
         try:
             end = await (self._stream if request.stream else self._collect)(exchange, call, request, headers)
@@ -107,17 +115,9 @@ def told(call: ChatCall) -> list[tuple[str, str]]:
     return headers
 
 
-def read_request_id(exchange: Exchange) -> str:
-    """Take over the client's `x-request-id`, or make one."""
-    sent = exchange.header(b"x-request-id")
-    if sent and len(sent) <= _ID_CHARS and sent.isascii() and sent.isprintable():
-        return sent
-    return f"req_{_PROCESS}{next(_NUMBERS):08x}"
-
-
 def make_id() -> str:
     """Make an id for an answer whose upstream gave none."""
-    return f"chatcmpl-{_PROCESS}{next(_NUMBERS):08x}"
+    return f"chatcmpl-{next_name()}"
 
 
 def now_s() -> int:

@@ -12,7 +12,7 @@ from trunkline.core.chat import ChatRequest, UpstreamRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.ports import HttpError
 from trunkline.core.route import Route
-from trunkline.http.chat_completions import read_request_id
+from trunkline.http.call_headers import read_request_id
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.exchange import Exchange

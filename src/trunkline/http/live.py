@@ -13,6 +13,7 @@ class Settings(Struct, frozen=True):
     unstreamed_wait_s: float = 300.0
     cors_origins: tuple[str, ...] = ("*",)
     public_url: str = ""
+    trusted_proxies: tuple[str, ...] = ()
 
 
 class Live:

@@ -11,7 +11,7 @@ from trunkline.core.media import MediaRecord
 from trunkline.core.media_type import EXTENSIONS
 from trunkline.core.ports import MediaStore
 from trunkline.core.state import MediaIndex
-from trunkline.http.chat_completions import read_request_id
+from trunkline.http.call_headers import read_request_id
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import respond_error
 from trunkline.http.exchange import Exchange

@@ -16,6 +16,8 @@ SERVED = (
     "GET /v1/models",
     "GET /v1/models/{id}",
     "GET /v1/media/{id}",
+    "GET /v1/streams/{id}",
+    "DELETE /v1/streams/{id}",
 )
 
 

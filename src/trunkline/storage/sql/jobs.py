@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges
 from trunkline.core.state import StaleOwnerError
 from trunkline.storage.sql.database import Database, now_ms
-from trunkline.storage.sql.idempotency import remember
+from trunkline.storage.sql.idempotency import recall, remember
 from trunkline.storage.sql.leases import living
 from trunkline.storage.sql.records import Records, paged
 from trunkline.storage.sql.tables import idempotency as idempotency_table
@@ -38,6 +38,11 @@ class SqlJobs:
             values = JOBS.values(job) | {"created_ms": now_ms(), "updated_ms": now_ms()}
             row = (await connection.execute(jobs.insert().values(values).returning(*JOBS.columns))).one()
             return JOBS.read(row), True
+
+    async def joined(self, idempotency: Idempotency) -> Job | None:
+        async with self._database.read() as connection:
+            known = await recall(connection, idempotency)
+            return None if known is None else await _get(connection, known.job_id)
 
     async def get(self, job_id: str) -> Job | None:
         async with self._database.read() as connection:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from trunkline.core.jobs import Idempotency, StoredStream
 from trunkline.core.state import StaleOwnerError
 from trunkline.storage.sql.database import Database, now_ms
-from trunkline.storage.sql.idempotency import remember
+from trunkline.storage.sql.idempotency import recall, remember
 from trunkline.storage.sql.leases import living
 from trunkline.storage.sql.records import Records
 from trunkline.storage.sql.tables import idempotency as idempotency_table
@@ -33,6 +33,11 @@ class SqlStreams:
             values = STREAMS.values(stream) | {"created_ms": now_ms(), "updated_ms": now_ms()}
             row = (await connection.execute(streams.insert().values(values).returning(*STREAMS.columns))).one()
             return STREAMS.read(row), True
+
+    async def joined(self, idempotency: Idempotency) -> StoredStream | None:
+        async with self._database.read() as connection:
+            known = await recall(connection, idempotency)
+            return None if known is None else await _get(connection, known.stream_id)
 
     async def get(self, stream_id: str) -> StoredStream | None:
         async with self._database.read() as connection:
@@ -87,6 +92,11 @@ class SqlStreams:
         async with self._database.write() as connection:
             await connection.execute(asked.values(cancel_requested=True, updated_ms=now_ms()))
             return await _get(connection, stream_id)
+
+    async def to_cancel(self, holder: str) -> list[str]:
+        query = select(streams.c.id).where(streams.c.owner == holder, streams.c.state == "open")
+        async with self._database.read() as connection:
+            return list((await connection.execute(query.where(streams.c.cancel_requested))).scalars())
 
     async def claim(self, stream_id: str, holder: str) -> StoredStream | None:
         statement = (

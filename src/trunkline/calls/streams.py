@@ -1,0 +1,184 @@
+"""Answers of text models that outlive their clients: written to the event log, followed from anywhere."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from trunkline.calls.chat import ChatCall
+from trunkline.calls.life import Life
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.core.events import Ended, Event, Failed
+from trunkline.core.jobs import Idempotency, StoredStream
+from trunkline.core.money import EndReason
+from trunkline.core.ports import EventLog
+from trunkline.core.state import StaleOwnerError, StorageError, StreamStore
+from trunkline.ingress.openai_chat import ChunkEncoder, error_object
+
+LOOK_S = 1.0
+ORPHANS_EVERY = 5
+STOPPED = Failed("cancelled", "The stream was stopped.", "invalid_request_error")
+SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "server_error")
+ORPHANED = Failed("server_shutdown", "The gateway's process that wrote this answer is gone; ask again.", "server_error")
+UNWRITABLE = Failed("storage_unavailable", "The answer could not be kept; ask again.", "server_error")
+log = logging.getLogger(__name__)
+
+
+class Pump(Struct, eq=False):
+    """One answer on its way into the log. `begun` is done at its first event, or fails with why there is none."""
+
+    stream: StoredStream
+    begun: asyncio.Future[None]
+    task: asyncio.Task[None] | None = None
+    stopped: bool = False
+    """By who asked for it, not by the server."""
+
+
+class TextStreams:
+    """The streams that this process writes; `run` owns them, and ends those of dead processes."""
+
+    def __init__(self, log: EventLog, store: StreamStore, life: Life) -> None:
+        self._log = log
+        self._store = store
+        self._life = life
+        self._group: asyncio.TaskGroup | None = None
+        self._pumps: dict[str, Pump] = {}
+
+    async def joined(self, idempotency: Idempotency | None) -> StoredStream | None:
+        """Give the stream that a repeated call stands for. Raises GatewayError `idempotency_conflict`."""
+        return await self._store.joined(idempotency) if idempotency is not None else None
+
+    async def begin(self, stream: StoredStream, call: ChatCall, idempotency: Idempotency | None) -> Pump | StoredStream:
+        """Store a stream and write the call's answer into it; or give the stream that came first. Takes the call over.
+
+        Raises GatewayError `shutting_down`.
+        """
+        if self._group is None:
+            raise GatewayError("shutting_down", SHUTDOWN.message)
+        stored, new = await self._log.open(replace(stream, owner=self._life.holder), idempotency)
+        if not new:
+            return stored
+        pump = self._pumps[stored.id] = Pump(stored, asyncio.get_running_loop().create_future())
+        pump.task = self._group.create_task(self._pump(pump, call))
+        return pump
+
+    async def stop(self, stream_id: str) -> None:
+        """Stop the work, wherever it is done."""
+        await self._store.cancel(stream_id)
+        self._stop(stream_id)
+
+    def follow(self, stream_id: str, after: int) -> AsyncIterator[tuple[int, bytes]]:
+        """Give the events after this number as they come; raises as `EventLog.follow`."""
+        return self._log.follow(stream_id, after)
+
+    async def run(self) -> None:
+        """Own the pumps until cancelled; then every stream ends with an error event."""
+        looks = 0
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                while True:
+                    await asyncio.sleep(LOOK_S)
+                    looks += 1
+                    try:
+                        await self._look(orphans=looks % ORPHANS_EVERY == 0)
+                    except StorageError as error:
+                        log.warning("streams wait for the database: %s", error)
+        finally:
+            self._group = None
+
+    async def _look(self, *, orphans: bool) -> None:
+        if self._pumps:
+            for stream_id in await self._store.to_cancel(self._life.holder):
+                self._stop(stream_id)
+        if orphans:
+            for stream in await self._store.orphans():
+                claimed = await self._log.claim(stream.id, self._life.holder)
+                if claimed is not None and (pump := self._pumps.get(stream.id)) is not None:
+                    pump.stream = claimed  # our own, of a life that was lost meanwhile
+                elif claimed is not None:
+                    await self._end(claimed, ORPHANED)
+
+    def _stop(self, stream_id: str) -> None:
+        pump = self._pumps.get(stream_id)
+        if pump is not None and pump.task is not None and not pump.stopped:
+            pump.stopped = True
+            pump.task.cancel()
+
+    async def _pump(self, pump: Pump, call: ChatCall) -> None:
+        """Write one answer to its end, whatever that is; settle the call."""
+        end: EndReason = "failed"
+        failed: Failed | None = None
+        try:
+            end, failed = await self._write(pump, call)
+        except asyncio.CancelledError:
+            end, failed = ("cancelled", STOPPED) if pump.stopped else ("shutdown", SHUTDOWN)
+            if not pump.stopped:
+                raise
+        except StaleOwnerError:
+            log.warning("stream %s was taken over by another process", pump.stream.id)
+        except StorageError as error:
+            log.warning("stream %s cannot be written: %s", pump.stream.id, error)
+            failed = UNWRITABLE
+        except Exception:
+            log.exception("stream %s broke", pump.stream.id)
+            failed = Failed("internal_error", "The gateway made a mistake; its log says which.", "server_error")
+        finally:
+            del self._pumps[pump.stream.id]
+            await call.close(end)
+            if failed is not None:
+                await self._end(pump.stream, failed)
+            if not pump.begun.done():
+                tell = failed or UNWRITABLE
+                pump.begun.set_exception(GatewayError(tell.code, tell.message, type=tell.type))
+                pump.begun.exception()
+
+    async def _write(self, pump: Pump, call: ChatCall) -> tuple[EndReason, Failed | None]:
+        encoder = encoder_of(pump.stream, call.request)
+        await self._log.append(pump.stream.id, pump.stream.generation, [encoder.role()])
+        try:
+            events = await call.begin()
+        except GatewayError as error:
+            pump.begun.set_exception(error)
+            pump.begun.exception()  # looked at: perhaps nobody waits for it
+            return "failed", Failed(error.code, error.message, error.type, error.status, error.param)
+        pump.begun.set_result(None)
+        while events:
+            await self._log.append(pump.stream.id, pump.stream.generation, [*sse_events(encoder, events)])
+            last = events[-1]
+            if isinstance(last, Ended | Failed):
+                await self._log.end(
+                    pump.stream.id, pump.stream.generation, "ended" if isinstance(last, Ended) else "failed"
+                )
+                break
+            events = await call.read()
+        return "completed", None
+
+    async def _end(self, stream: StoredStream, failed: Failed) -> None:
+        """End a stream with an error event, as far as the store allows."""
+        try:
+            await self._log.append(stream.id, stream.generation, [b"data: " + error_object(failed) + b"\n\n"])
+            await self._log.end(stream.id, stream.generation, "failed")
+        except (StaleOwnerError, StorageError) as error:
+            log.warning("stream %s could not be ended: %s", stream.id, error)
+
+
+def sse_events(encoder: ChunkEncoder, events: list[Event]) -> Iterator[bytes]:
+    """Write events as single events of the client's stream, each `data: …` and an empty line."""
+    for block in encoder.encode(events):
+        yield from (event + b"\n\n" for event in block.split(b"\n\n")[:-1])
+
+
+def encoder_of(stream: StoredStream, request: ChatRequest) -> ChunkEncoder:
+    """Make the encoder of a stream: whoever writes a chunk of it gives the same id, time and model."""
+    name = stream.id.partition("_")[2]
+    return ChunkEncoder(request, id=f"chatcmpl-{name}", created=stream.created_ms // 1000)
+
+
+def keepalive_of(stream: StoredStream) -> bytes:
+    """Write a chunk with an empty delta, as fits into the stream."""
+    encoder = encoder_of(stream, ChatRequest(stream.model, {}))
+    encoder.role()
+    return encoder.progress()
