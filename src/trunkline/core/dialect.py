@@ -117,5 +117,7 @@ class MediaDialect(NamedTuple):
     """None: the provider knows no cancel; its work is left to end unseen."""
     stream: Callable[[], MediaDecoder] | None = None
     """One decoder an answer, when `submit` asks for a stream; read by it if a 2xx answer says that it is one."""
+    takes_links: bool = False
+    """The provider fetches pictures to go by itself; False: `submit` needs their bytes."""
     submit_is_idempotent: bool = False
     """The same id submitted twice makes, and bills, one piece of work: a submit may be repeated after a crash."""

@@ -51,6 +51,7 @@ KINDS: dict[str, ErrorKind] = {
     "upstream_malformed": ErrorKind(502, "upstream_error"),
     "upstream_no_image": ErrorKind(502, "upstream_error"),
     "submit_unknown": ErrorKind(502, "upstream_error"),
+    "upstream_no_video": ErrorKind(502, "upstream_error"),
     "media_unavailable": ErrorKind(502, "upstream_error"),
     "media_refused": ErrorKind(502, "upstream_error"),
     "media_damaged": ErrorKind(502, "upstream_error"),

@@ -1,6 +1,6 @@
 """Pictures and films: what is asked for, and what came of it."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -105,6 +105,8 @@ class MediaInput(Struct, frozen=True):
     role: Literal["image", "mask", "first_frame", "last_frame"] = "image"
     sha256: str = ""
     """While a job waits: the bytes are in the media store under this hash; dialects get them as `data`."""
+    file_id: str = ""
+    """An upload of the client (`POST /v1/files`), until the shell has looked it up."""
 
 
 class MediaRequest(Struct, frozen=True):
@@ -132,3 +134,5 @@ class MediaRequest(Struct, frozen=True):
     inputs: tuple[MediaInput, ...] = ()
     partial_images: int = 0
     user: str | None = None
+    extra: dict[str, Any] = {}
+    """What else the client said at the top level, for upstreams that take the client's own words."""

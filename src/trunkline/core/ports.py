@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from trunkline.core.chat import Target, UpstreamRequest
 from trunkline.core.events import Progress
-from trunkline.core.jobs import Finish, Idempotency, Job, StoredStream
+from trunkline.core.jobs import Finish, Idempotency, Job, Partial, StoredStream
 from trunkline.core.media import MediaFacts, MediaFile
 
 HttpFailure = Literal["connect", "tls", "timeout", "reset", "incomplete", "protocol", "too_large", "address_refused"]
@@ -132,7 +132,7 @@ class Jobs(Protocol):
     async def cancel(self, job_id: str) -> Job | None:
         """Ask for a job to be stopped, wherever it runs; an ended one is given as it is. None: unknown."""
 
-    def events_from(self, job_id: str, after: int = 0) -> AsyncIterator[tuple[int, Progress | Finish]]:
+    def events_from(self, job_id: str, after: int = 0) -> AsyncIterator[tuple[int, Progress | Partial | Finish]]:
         """Give what is said of a job after event `after`, numbered from 1, as it happens; always to the Finish.
 
         Raises GatewayError `stream_not_found`, `stream_expired`.
