@@ -53,7 +53,4 @@ bench: bench-build ## measure beside nginx; ARGS="--quick", "--only streams", "-
 test-faults: ## upstreams, clients and processes that misbehave, on real sockets
 	uv run pytest -m faults
 
-test-scale: ## PostgreSQL, Valkey, an S3 server, several replicas
-	uv run pytest -m scale
-
 test-all: test-faults test-oracles test-scale test-browser ## every suite but the fast one

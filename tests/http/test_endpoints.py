@@ -1,0 +1,178 @@
+"""The plain endpoints, and what bad input is answered with, on a running gateway."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway import chat, chunk, gateway, to_upstream
+from raw_upstream import Peer, raw_upstream
+
+from trunkline.core.keys import KeyChanges
+
+ANSWER = {
+    "id": "up-1",
+    "object": "chat.completion",
+    "created": 1700000000,
+    "model": "real",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+}
+
+
+async def echo(peer: Peer) -> None:
+    while True:
+        await peer.request()
+        await peer.answer(json.dumps(ANSWER).encode(), "content-type: application/json")
+
+
+async def test_an_unstreamed_answer(tmp_path: Path) -> None:
+    async with raw_upstream(echo) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        answer = await gate.ask(chat("my-name"), x_request_id="mine-1")
+        body = await answer.json()
+    assert answer.status == 200
+    assert answer.headers["x-request-id"] == "mine-1"
+    assert answer.headers["x-trunkline-model"] == "my-name"
+    assert body["model"] == "my-name"
+    assert body["object"] == "chat.completion"
+    assert body["choices"][0]["message"] == {"role": "assistant", "content": "Hello", "refusal": None}
+    assert body["usage"]["total_tokens"] == 5
+
+
+BAD = [
+    (b"{", 400, "invalid_json", None),
+    (b"[1]", 400, "invalid_json", None),
+    (b"\xff{}", 400, "invalid_json", None),
+    (b"[" * 100_000, 400, "invalid_json", None),
+    (chat("") | {"model": ""}, 400, "missing_required_parameter", "model"),
+    ({"messages": [{"role": "user", "content": "x"}]}, 400, "missing_required_parameter", "model"),
+    ({"model": 3, "messages": []}, 400, "invalid_value", "model"),
+    ({"model": "m"}, 400, "missing_required_parameter", "messages"),
+    ({"model": "m", "messages": []}, 400, "missing_required_parameter", "messages"),
+    ({"model": "m", "messages": "hi"}, 400, "invalid_value", "messages"),
+    ({"model": "m", "messages": [{"content": "no role"}]}, 400, "invalid_value", "messages"),
+    (chat(n=0), 400, "invalid_value", "n"),
+    (chat(n=10**30), 400, "invalid_value", "n"),
+    (chat(n="2"), 400, "invalid_value", "n"),
+    (chat(stream="yes"), 400, "invalid_value", "stream"),
+    (chat(stream_options={"include_usage": True}), 400, "invalid_value", "stream_options"),
+    (chat(stream=True, stream_options=7), 400, "invalid_value", "stream_options"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "code", "param"), BAD)
+async def test_bad_requests(tmp_path: Path, body: Any, status: int, code: str, param: str | None) -> None:
+    async with gateway(tmp_path, to_upstream("http://127.0.0.1:9/v1")) as gate:
+        answer = await gate.ask(body)
+        error = (await answer.json())["error"]
+    assert (answer.status, error["code"], error["param"]) == (status, code, param)
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["type"] == "invalid_request_error"
+
+
+async def test_an_unknown_model_names_close_ones(tmp_path: Path) -> None:
+    tables = to_upstream("http://127.0.0.1:9/v1")
+    tables["models"] = {"fast-model": {"targets": ["up:x"]}}
+    async with gateway(tmp_path, tables) as gate:
+        answer = await gate.ask(chat("fast-modle"))
+        error = (await answer.json())["error"]
+    assert answer.status == 404
+    assert error["code"] == "model_not_found"
+    assert "fast-model" in error["message"]
+
+
+async def test_a_body_that_is_too_large(tmp_path: Path) -> None:
+    tables = to_upstream("http://127.0.0.1:9/v1")
+    tables["server"] = {"body_max_bytes": 1000}
+    async with gateway(tmp_path, tables) as gate:
+        answer = await gate.ask(b" " * 2000)
+        assert answer.status == 413
+        assert (await answer.json())["error"]["code"] == "request_too_large"
+
+
+async def test_models_health_and_what_is_not_served(tmp_path: Path) -> None:
+    tables = to_upstream("http://127.0.0.1:9/v1")
+    tables["models"] = {"a/b": {"targets": ["up:x"]}}
+    async with gateway(tmp_path, tables) as gate:
+        listed = await (await gate.get("/v1/models")).json()
+        assert [model["id"] for model in listed["data"]] == ["a/b"]
+        one = await (await gate.get("/v1/models/a/b")).json()
+        assert one == listed["data"][0]
+        assert (await gate.get("/v1/models/none")).status == 404
+        for path in ("/health", "/health/live", "/health/ready"):
+            assert await (await gate.get(path)).json() == {"status": "ok"}
+        missing = await gate.get("/v1/nothing")
+        assert missing.status == 404
+        error = (await missing.json())["error"]
+        assert error["code"] == "unknown_endpoint"
+        assert "POST /v1/chat/completions" in error["message"]
+
+
+async def test_browsers_may_call_from_other_origins(tmp_path: Path) -> None:
+    async with raw_upstream(echo) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        asked = {"origin": "https://app.example", "access_control_request_method": "POST"}
+        preflight = await gate.get("/v1/chat/completions", "OPTIONS", **asked)
+        assert preflight.status == 204
+        assert preflight.headers["access-control-allow-origin"] == "*"
+        assert "POST" in preflight.headers["access-control-allow-methods"]
+        answer = await gate.ask(chat(), origin="https://app.example")
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert "x-request-id" in answer.headers["access-control-expose-headers"]
+
+
+async def test_the_metrics_count_calls_and_repairs(tmp_path: Path) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        stream = chunk({"content": "x"}).replace(b"data: ", b"") + chunk({}, "stop") + b"data: [DONE]\n\n"
+        await peer.answer(stream, "content-type: text/event-stream")
+
+    async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        await (await gate.ask(chat(stream=True))).events()
+        page = (await (await gate.get("/metrics")).body()).decode()
+    assert 'trunkline_calls_total{end="completed",model="m",provider="up"} 1.0' in page
+    assert 'trunkline_repairs_total{provider="up",rule="data_prefix_missing"} 1.0' in page
+    assert 'trunkline_first_event_seconds_count{model="m",provider="up"} 1.0' in page
+
+
+async def test_embeddings_are_forwarded(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    async def script(peer: Peer) -> None:
+        _, body = await peer.request()
+        seen.append(json.loads(body))
+        await peer.answer(b'{"object":"list","data":[{"embedding":[0.5]}],"model":"real"}')
+
+    async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        answer = await gate.ask({"model": "e", "input": "x", "dimensions": 1}, "/v1/embeddings")
+        assert await answer.json() == {"object": "list", "data": [{"embedding": [0.5]}], "model": "e"}
+        bad = await gate.ask({"model": "e"}, "/v1/embeddings")
+        assert (await bad.json())["error"]["param"] == "input"
+    assert seen == [{"model": "e", "input": "x", "dimensions": 1}]
+
+
+async def test_two_requests_on_one_connection(tmp_path: Path) -> None:
+    async with raw_upstream(echo) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        first = await gate.ask(chat())
+        await first.body()
+        body = json.dumps(chat()).encode()
+        for path, data in (("/v1/models", b""), ("/v1/chat/completions", body)):
+            method = "POST" if data else "GET"
+            first.writer.write(
+                f"{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+            )
+            await first.read_head()
+            assert first.status == 200
+            await first.body()
+
+
+async def test_a_key_is_needed_once_one_is_made(tmp_path: Path) -> None:
+    async with raw_upstream(echo) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        assert (await gate.ask(chat())).status == 200
+        made = await gate.application.keys.create(KeyChanges(name="anna", models=("allowed-*",)))
+        refused = await gate.ask(chat())
+        assert refused.status == 401
+        assert (await refused.json())["error"]["code"] == "invalid_api_key"
+        forbidden = await gate.ask(chat("other"), authorization=f"Bearer {made.token}")
+        assert forbidden.status == 403
+        assert (await forbidden.json())["error"]["code"] == "model_not_allowed"
+        assert (await gate.ask(chat("allowed-1"), authorization=f"Bearer {made.token}")).status == 200
