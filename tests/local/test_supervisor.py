@@ -202,8 +202,10 @@ async def test_one_that_gives_up_waiting_does_not_disturb_the_others() -> None:
 
 
 PARENT = """
-import asyncio, os
+import asyncio, signal
 from trunkline.local.supervisor import SupervisedChild
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, where a shell started the tests in the background
 
 async def main():
     child = SupervisedChild("local/small", "small_child", {"behaviour": "serve"})
