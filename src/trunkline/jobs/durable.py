@@ -39,18 +39,18 @@ class Durable:
         self._step = step
         self._server = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
-        self._stop: asyncio.Event | None = None
+        self._stop = asyncio.Event()
         self._ready: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="dbos", daemon=True)
 
     async def start(self) -> None:
         """Import and launch DBOS; raises what it raises."""
         self._thread.start()
-        await asyncio.wrap_future(self._ready)
+        await asyncio.shield(asyncio.wrap_future(self._ready))
 
     async def stop(self) -> None:
         """End the thread; steps under way are left to whoever claims their jobs."""
-        if self._stop is not None:
+        if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
         await asyncio.to_thread(self._thread.join, 5.0)
 
@@ -106,7 +106,6 @@ class Durable:
         DBOS.listen_queues([self._queue])
         DBOS.launch()
         await DBOS.register_queue_async(self._queue, polling_interval_sec=POLL_S)
-        self._stop = asyncio.Event()
         self._ready.set_result(None)
         await self._stop.wait()
         DBOS.destroy()

@@ -52,6 +52,7 @@ class JobEngine:
         self._runs: dict[str, Run] = {}
         self._steps: dict[tuple[str, str], asyncio.Future[bool | None]] = {}
         self._due: set[str] = set()
+        self._news = asyncio.Event()
 
     # What calls use.
 
@@ -75,7 +76,7 @@ class JobEngine:
             )
         if new and job.owner:
             self._due.add(job.id)
-            await self._begin_due()
+            self._news.set()
         return job, new
 
     async def get(self, job_id: str) -> Job | None:
@@ -141,18 +142,19 @@ class JobEngine:
 
     async def serve(self) -> None:
         """Run until cancelled, in a life that has begun; then the jobs are let go of, for whoever comes first."""
-        self._durable = self._make_durable(self._replica, self._step)
         try:
-            await self._durable.start()
             self.up.set()
-            await self._watch()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._watch())
+                group.create_task(self._begin())
         finally:
             self.up.clear()
             for run in list(self._runs.values()):
                 run.drop()
             with suppress(StorageError):
                 await self._tools.jobs.give_up(self._life.holder)
-            await self._durable.stop()
+            if self._durable is not None:
+                await self._durable.stop()
 
     async def _watch(self) -> None:
         pruned_s = -PRUNE_S
@@ -178,11 +180,37 @@ class JobEngine:
             if run is not None:
                 run.drop()
             self._due.add(job.id)
-        await self._begin_due()
+        if self._due:
+            self._news.set()
         if self._runs:
             for job_id in await self._tools.jobs.to_cancel(self._life.holder):
                 if (run := self._runs.get(job_id)) and not run.cancelling:
                     run.cancel()
+
+    async def _begin(self) -> None:
+        """Begin what is due, when something is."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self._bring_up()
+            except Exception:
+                log.exception("the durable engine cannot be started; it will be tried again")
+                await asyncio.sleep(AGAIN_S)
+            else:
+                await self._begin_due()
+
+    async def _bring_up(self) -> None:
+        """Start the durable engine with the first job: its two seconds and 75 MB are not for who only chats."""
+        if self._durable is not None:
+            return
+        durable = self._make_durable(self._replica, self._step)
+        try:
+            await durable.start()
+        except BaseException:
+            await durable.stop()
+            raise
+        self._durable = durable
 
     async def _begin_due(self) -> None:
         if self._durable is None:
