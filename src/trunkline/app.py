@@ -15,14 +15,14 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from trunkline import web
+from trunkline.app_media import MediaParts
 from trunkline.calls.admission import Admission
 from trunkline.calls.billing import Billing
 from trunkline.calls.chat import Targets
+from trunkline.calls.job_accounts import JobAccounts
 from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
-from trunkline.calls.media_links import MediaLinks
 from trunkline.calls.pricing import Pricing
-from trunkline.calls.streams import TextStreams
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
 from trunkline.config.read import ConfigError
@@ -37,9 +37,7 @@ from trunkline.http.error_response import gateway_error
 from trunkline.http.exchange import Handler
 from trunkline.http.front_door import FrontDoor
 from trunkline.http.live import Live, Settings
-from trunkline.http.media import MediaFiles
 from trunkline.http.operator import OperatorOnly
-from trunkline.http.streams import Streams
 from trunkline.http.system import system_routes, unknown_endpoint
 from trunkline.http.text_streams import ResumableChat
 from trunkline.local.supervisor import ChildUnavailableError, SupervisedChild
@@ -48,16 +46,12 @@ from trunkline.local.text.weights import WeightsError, find_weights
 from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
-from trunkline.storage.media.store import media_store
-from trunkline.storage.shared.event_log import StoredLog
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
 from trunkline.storage.sql.leases import SqlLeases
-from trunkline.storage.sql.media import SqlMediaIndex
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
-from trunkline.storage.sql.streams import SqlStreams
 from trunkline.telemetry.metrics import Metrics
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door
@@ -87,30 +81,36 @@ class Application:
         self._database = Database.at(
             config.storage.database.reveal() if config.storage.database else data_dir / "trunkline.db"
         )
-        self._life = Life(SqlLeases(self._database), f"{socket.gethostname()}:{secrets.token_hex(4)}")
+        replica = f"{socket.gethostname()}:{secrets.token_hex(4)}"
+        self._life = Life(SqlLeases(self._database), replica)
         self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
-        gate = Admission(self.keys, self._billing, pricing, LocalRates(), self._keys_required, (self.metrics.settled,))
-        door = Door(self._client, {("local", name): self._local(name) for name in self._children})
+        rates = LocalRates()
+        gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, (self.metrics.settled,))
+        local = {("local", name): self._local(name) for name in self._children}
+        door = Door(self._client, local)
         targets = Targets()
-        media_index = SqlMediaIndex(self._database)
-        media_files = media_store(data_dir, config.storage.media.reveal() if config.storage.media else "")
-        streams = SqlStreams(self._database)
-        log = StoredLog(streams, max_bytes=config.resume.max_bytes, ttl_s=config.resume.ttl_s)
-        self._texts = TextStreams(log, streams, self._life)
-        stream = Streams(self.live, gate, log, self._texts)
-        links = MediaLinks(secret, config.media.link_ttl_s)
-        media = MediaFiles(self.live, gate, links, media_index, media_files)
+        self._media = MediaParts(
+            config,
+            secret,
+            self.live,
+            gate,
+            targets,
+            JobAccounts(self._billing, pricing),
+            rates,
+            self._database,
+            replica,
+            self._life,
+            self._client,
+            local,
+        )
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
-                self.live, door, targets, gate, ResumableChat(self.live, self._texts)
+                self.live, door, targets, gate, ResumableChat(self.live, self._media.texts)
             ),
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
-            (b"GET", b"/v1/streams/"): stream,
-            (b"DELETE", b"/v1/streams/"): stream,
-            (b"GET", b"/v1/media/"): media,
-            (b"HEAD", b"/v1/media/"): media,
+            **self._media.routes,
         }
         self.protocol = type(
             "ConfiguredFrontDoor",
@@ -141,7 +141,7 @@ class Application:
         await self.keys.look()
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(work()) for work in (self._life.run, self._billing.run, self.keys.watch)]
-            writing = [group.create_task(self._texts.run())]
+            writing = [group.create_task(self._media.run())]
             for child in self._children.values():
                 group.create_task(child.run())
             try:

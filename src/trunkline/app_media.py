@@ -1,0 +1,125 @@
+"""The composition root's half for pictures, films and streams that outlive their clients."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from trunkline.calls.chat import Targets
+from trunkline.calls.gate import Gate
+from trunkline.calls.job_accounts import JobAccounts
+from trunkline.calls.life import Life
+from trunkline.calls.media import MediaCalls
+from trunkline.calls.media_inputs import MediaInputs
+from trunkline.calls.media_intake import MediaIntake, MediaLimits
+from trunkline.calls.media_links import MediaLinks
+from trunkline.calls.media_retention import MediaRetention
+from trunkline.calls.streams import TextStreams
+from trunkline.config.schema import Config
+from trunkline.core.errors import GatewayError
+from trunkline.core.rates import RateLimiter
+from trunkline.core.state import StorageError
+from trunkline.dialects import MEDIA_DIALECTS
+from trunkline.http.exchange import Handler
+from trunkline.http.live import Live
+from trunkline.http.media import MediaFiles
+from trunkline.http.streams import Streams
+from trunkline.jobs.durable import Durable
+from trunkline.jobs.engine import JobEngine, Stores
+from trunkline.jobs.tools import Limits, RealClock, Tools
+from trunkline.storage.media.store import media_store
+from trunkline.storage.shared.event_log import StoredLog
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.jobs import SqlJobs
+from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.media import SqlMediaIndex
+from trunkline.storage.sql.streams import SqlStreams
+from trunkline.upstream.client import Client
+from trunkline.upstream.door import Local
+from trunkline.upstream.media_door import MediaDoor
+
+PRUNE_S = 600.0
+_log = logging.getLogger(__name__)
+
+
+class MediaParts:
+    """What makes, keeps and serves media; `routes` are for the front door, `run` owns the work."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what the other half has made
+        self,
+        config: Config,
+        secret: bytes,
+        live: Live,
+        gate: Gate,
+        targets: Targets,
+        accounts: JobAccounts,
+        rates: RateLimiter,
+        database: Database,
+        replica: str,
+        life: Life,
+        client: Client,
+        local: Mapping[tuple[str, str], Local],
+    ) -> None:
+        data_dir = Path(config.server.data_dir)
+        media = config.media
+        index, jobs, streams = SqlMediaIndex(database), SqlJobs(database), SqlStreams(database)
+        files = media_store(data_dir, config.storage.media.reveal() if config.storage.media else "")
+        self._log = StoredLog(streams, max_bytes=config.resume.max_bytes, ttl_s=config.resume.ttl_s)
+        self._media_client = Client({"ALL_PROXY": media.proxy.reveal()}) if media.proxy else None
+        door = MediaDoor(
+            client, config.providers, local, media_client=self._media_client, allow_private=media.allow_private
+        )
+        intake = MediaIntake(files, index, door, MediaLimits(max_bytes=media.max_bytes, retain_s=media.retain_s))
+        limits = Limits()
+        tools = Tools(
+            jobs=jobs,
+            log=self._log,
+            upstream=door,
+            intake=intake,
+            dialects=MEDIA_DIALECTS,
+            settle=accounts.settle,
+            submits=asyncio.Semaphore(limits.submits),
+            large=asyncio.Lock(),
+            limits=limits,
+            clock=RealClock(),
+        )
+        dbos = config.storage.database.reveal() if config.storage.database else data_dir / "jobs.db"
+        self.engine = JobEngine(
+            replica,
+            life,
+            tools,
+            Stores(SqlLeases(database), streams, index),
+            lambda name, step: Durable(dbos, name, step),
+        )
+        self.links = MediaLinks(secret, media.link_ttl_s)
+        inputs = MediaInputs(intake, index, self.links)
+        self.calls = MediaCalls(self.engine, jobs, targets, accounts, rates, inputs, MEDIA_DIALECTS)
+        self._retention = MediaRetention(files, index)
+        self.texts = TextStreams(self._log, streams, life)
+        shown = MediaFiles(live, gate, self.links, index, files)
+        stream = Streams(live, gate, self._log, self.texts)
+        self.routes: dict[tuple[bytes, bytes], Handler] = {
+            (b"GET", b"/v1/streams/"): stream,
+            (b"DELETE", b"/v1/streams/"): stream,
+            (b"GET", b"/v1/media/"): shown,
+            (b"HEAD", b"/v1/media/"): shown,
+        }
+
+    async def run(self) -> None:
+        """Run jobs and streams, and let go of what has expired, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.engine.serve())
+                group.create_task(self.texts.run())
+                group.create_task(self._prune())
+        finally:
+            if self._media_client is not None:
+                await self._media_client.aclose()
+
+    async def _prune(self) -> None:
+        while True:
+            try:
+                await self._retention.prune()
+            except (StorageError, GatewayError) as error:
+                _log.warning("media that have expired cannot be deleted now: %s", error)
+            await asyncio.sleep(PRUNE_S)
