@@ -91,20 +91,9 @@ class Application:
         local = {("local", name): self._local(name) for name in self._children}
         door = Door(self._client, local)
         targets = Targets()
-        self._media = MediaParts(
-            config,
-            secret,
-            self.live,
-            gate,
-            targets,
-            JobAccounts(self._billing, pricing),
-            rates,
-            self._database,
-            replica,
-            self._life,
-            self._client,
-            local,
-        )
+        accounts = JobAccounts(self._billing, pricing)
+        parts = (config, secret, self.live, gate, targets, accounts, rates, self._database, replica, self._life)
+        self._media = MediaParts(*parts, self._client, local)
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
                 self.live, door, targets, gate, ResumableChat(self.live, self._media.texts)
