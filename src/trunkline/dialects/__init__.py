@@ -6,14 +6,28 @@ from trunkline.core.dialect import ChatDialect, MediaDialect
 from trunkline.dialects import (
     anthropic_messages,
     bedrock_converse,
+    bigmodel_images,
+    bigmodel_videos,
     cohere_chat,
     dashscope_chat,
+    dashscope_images,
+    dashscope_videos,
+    fal_queue,
     gemini_chat,
+    gemini_images,
     ollama_chat,
     openai_chat,
+    openai_images,
     openai_responses,
+    openai_videos,
+    openrouter_images,
+    openrouter_videos,
     poe_bot,
+    replicate_predictions,
+    veo,
     workers_ai_chat,
+    xai_images,
+    xai_videos,
 )
 
 CHAT_DIALECTS: dict[str, ChatDialect] = {
@@ -33,7 +47,25 @@ CHAT_DIALECTS: dict[str, ChatDialect] = {
 }
 """All chat dialects by name."""
 
-MEDIA_DIALECTS: dict[str, MediaDialect] = {}
+MEDIA_DIALECTS: dict[str, MediaDialect] = {
+    dialect.name: dialect
+    for dialect in (
+        openai_images.DIALECT,
+        gemini_images.DIALECT,
+        xai_images.DIALECT,
+        bigmodel_images.DIALECT,
+        dashscope_images.DIALECT,
+        openrouter_images.DIALECT,
+        openai_videos.DIALECT,
+        veo.DIALECT,
+        xai_videos.DIALECT,
+        bigmodel_videos.DIALECT,
+        dashscope_videos.DIALECT,
+        openrouter_videos.DIALECT,
+        fal_queue.DIALECT,
+        replicate_predictions.DIALECT,
+    )
+}
 """All dialects for pictures and films by name."""
 
 
