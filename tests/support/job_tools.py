@@ -105,7 +105,6 @@ class Rig:
             dialects={dialect.name: dialect for dialect in (FILMS, KEYED)},
             settle=self.settle,
             submits=asyncio.Semaphore(settings.submits),
-            large=asyncio.Lock(),
             limits=settings,
             clock=self.clock,
         )

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from trunkline.calls.media_intake import MediaIntake
 from trunkline.core.dialect import MediaDialect
@@ -87,7 +87,7 @@ class Tools(Struct, frozen=True):
     dialects: Mapping[str, MediaDialect]
     settle: Settle
     submits: asyncio.Semaphore
-    large: asyncio.Lock
-    """Answers are read one in a turn of the loop: those with pictures hold it up for some 2 ms a megabyte."""
     limits: Limits
     clock: Clock
+    large: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Answers are read one in a turn of the loop: those with pictures hold it up for some 2 ms a megabyte."""
