@@ -1,39 +1,65 @@
-"""Rates: one suite for counting in process and in a file; the file also over several processes."""
+"""Rates: one suite for counting in process, in a file and in Valkey; the latter two over several processes."""
 
 import asyncio
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key, Rates
+from trunkline.core.money import Budget
 from trunkline.core.rates import RateLimiter
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
+from trunkline.storage.shared.valkey_rates import ValkeyRates
 
 
-@pytest.fixture(params=["local", "sqlite"])
-def limiter(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RateLimiter]:
+@asynccontextmanager
+async def over_valkey(url: str) -> AsyncIterator[ValkeyRates]:
+    """Count as one replica does."""
+    rates = ValkeyRates(url)
+    running = asyncio.ensure_future(rates.run())
+    yield rates
+    running.cancel()
+    await asyncio.wait([running])
+    await rates.close()
+
+
+@pytest_asyncio.fixture(params=["local", "sqlite", pytest.param("valkey", marks=pytest.mark.scale)])
+async def limiter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RateLimiter]:
     if request.param == "local":
         yield LocalRates()
-        return
-    rates = SqliteRates(tmp_path / "rates.db")
-    yield rates
-    rates.close()
+    elif request.param == "sqlite":
+        rates = SqliteRates(tmp_path / "rates.db")
+        yield rates
+        rates.close()
+    else:
+        async with over_valkey(request.getfixturevalue("valkey_url")) as shared:
+            yield shared
 
 
-def a_key(name: str = "key_1", **rates: int) -> Key:
-    return Key(id=name, name=name, rates=Rates(**rates))
+async def settled() -> None:
+    """Let ends of calls arrive where they are counted."""
+    await asyncio.sleep(0.1)
+
+
+def a_key(name: str = "", **rates: int) -> Key:
+    return Key(id=name or f"key_{secrets.token_hex(4)}", name=name, rates=Rates(**rates))
 
 
 async def test_exactly_as_many_as_the_limit(limiter: RateLimiter) -> None:
-    takes = await asyncio.gather(*(limiter.take(a_key(requests=50), tokens=0, images=0, streams=0) for _ in range(300)))
+    key = a_key(requests=50)
+    takes = await asyncio.gather(*(limiter.take(key, tokens=0, images=0, streams=0) for _ in range(300)))
     assert sum(verdict.short is None for verdict, _ in takes) == 50
-    verdict, _ = await limiter.take(a_key(requests=50), tokens=0, images=0, streams=0)
+    verdict, _ = await limiter.take(key, tokens=0, images=0, streams=0)
     assert (verdict.short, verdict.limit) == ("requests", 50)
     assert 50 < verdict.retry_after_s < 61
-    assert (await limiter.take(a_key("key_2", requests=1), tokens=0, images=0, streams=0))[0].short is None
+    assert (await limiter.take(a_key(requests=1), tokens=0, images=0, streams=0))[0].short is None
 
 
 async def test_tokens_are_corrected_at_the_end(limiter: RateLimiter) -> None:
@@ -41,6 +67,7 @@ async def test_tokens_are_corrected_at_the_end(limiter: RateLimiter) -> None:
     _, passed = await limiter.take(key, tokens=90, images=0, streams=0)
     assert (await limiter.take(key, tokens=20, images=0, streams=0))[0].short == "tokens"
     limiter.end(passed, 30)
+    await settled()
     verdict, _ = await limiter.take(key, tokens=20, images=0, streams=0)
     assert verdict.tokens is not None
     assert (verdict.short, verdict.tokens.remaining) == (None, 50)
@@ -51,6 +78,7 @@ async def test_streams_are_given_back(limiter: RateLimiter) -> None:
     passes = [await limiter.take(key, tokens=0, images=0, streams=1) for _ in range(3)]
     assert [verdict.short for verdict, _ in passes] == [None, None, "streams"]
     limiter.end(passes[0][1], 0)
+    await settled()
     assert (await limiter.take(key, tokens=0, images=0, streams=1))[0].short is None
 
 
@@ -82,7 +110,47 @@ async def test_processes_share_a_limit_and_dead_ones_hold_no_stream(tmp_path: Pa
     workers = [await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE) for _ in range(3)]
     assert sum([int((await worker.communicate())[0]) for worker in workers]) == 100
     limiter = SqliteRates(path)
-    key = a_key(streams=2)
+    key = a_key("key_1", streams=2)
     shorts = [(await limiter.take(key, tokens=0, images=0, streams=1))[0].short for _ in range(3)]
     assert shorts == [None, None, "streams"]
     limiter.close()
+
+
+@pytest.mark.scale
+async def test_replicas_share_a_limit_over_valkey(valkey_url: str) -> None:
+    key = a_key(requests=100, tokens=1000, streams=60)
+    async with over_valkey(valkey_url) as one, over_valkey(valkey_url) as two:
+        takes = await asyncio.gather(
+            *((one, two)[n % 2].take(key, tokens=1, images=0, streams=n // 200) for n in range(400))
+        )
+        assert sum(verdict.short is None for verdict, _ in takes) == 100
+        last = max((verdict for verdict, _ in takes if verdict.requests), key=lambda v: -v.requests.remaining)  # type: ignore[union-attr]
+        assert (last.requests.limit, last.requests.remaining) == (100, 0)  # type: ignore[union-attr]
+        refused = next(verdict for verdict, _ in takes if verdict.short)
+        assert (refused.short, refused.limit) == ("requests", 100)
+        assert 55 < refused.retry_after_s < 61
+
+
+@pytest.mark.scale
+async def test_streams_of_a_dead_replica_are_free_again(valkey_url: str) -> None:
+    key = a_key(streams=1)
+    dead = ValkeyRates(valkey_url)
+    await dead.take(key, tokens=0, images=0, streams=1)
+    async with over_valkey(valkey_url) as alive:
+        assert (await alive.take(key, tokens=0, images=0, streams=1))[0].short == "streams"
+        await dead._redis.delete(f"trunkline:alive:{dead._process}")
+        assert (await alive.take(key, tokens=0, images=0, streams=1))[0].short is None
+    await dead.close()
+
+
+async def test_without_valkey_budgets_are_closed_and_others_go_on() -> None:
+    rates = ValkeyRates("valkey://127.0.0.1:1/0")
+    verdict, passed = await rates.take(a_key(requests=1), tokens=0, images=0, streams=1)
+    assert verdict.short is None
+    rates.end(passed, 5)
+    with pytest.raises(GatewayError) as error:
+        await rates.take(
+            Key(id="k", name="k", rates=Rates(requests=1), budget=Budget(day=1)), tokens=0, images=0, streams=0
+        )
+    assert error.value.code == "storage_unavailable"
+    await rates.close()
