@@ -53,4 +53,7 @@ bench: bench-build ## measure beside nginx; ARGS="--quick", "--only streams", "-
 test-faults: ## upstreams, clients and processes that misbehave, on real sockets
 	uv run pytest -n 0 -m faults
 
+test-oracles: ## official client libraries read our streams
+	uv run pytest -n 0 -m oracles
+
 test-all: test-faults test-oracles test-scale test-browser ## every suite but the fast one

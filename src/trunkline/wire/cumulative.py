@@ -1,7 +1,5 @@
 """Telling text that grows (each piece repeats all before it) from text that is added to."""
 
-_LONG = 24  # so many letters are not said twice by accident
-
 
 class Cumulative:
     """Watches the first pieces of a text. Deltas that only look alike (`1`, `10`) must not be taken for growth."""
@@ -27,7 +25,8 @@ class Cumulative:
                 return piece[len(text) :], True
             self.found = False
             return piece, False
-        if piece.startswith(text) and (_is_growth(text, piece) if len(piece) > len(text) else len(text) >= _LONG):
+        # an equal piece is no growth: models do say the same twice
+        if len(piece) > len(text) and piece.startswith(text) and _is_growth(text, piece):
             self.found = True
             self._text = piece
             return piece[len(text) :], True
