@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from gateway import chat, chunk, gateway, to_upstream
 from openai import APIError, AsyncOpenAI
+from openai.types.chat import ChatCompletionStreamOptionsParam
 from raw_upstream import Peer, Script, raw_upstream
 
 pytestmark = pytest.mark.oracles
@@ -24,7 +25,7 @@ async def test_text_and_usage_arrive_through_the_stream_helper(tmp_path: Path) -
     script = serving(chunk({"content": "Hel"}), chunk({"content": "lo"}), chunk({}, "stop", usage=usage))
     async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         async with AsyncOpenAI(base_url=gate.url, api_key="none") as client:
-            options = {"include_usage": True}
+            options: ChatCompletionStreamOptionsParam = {"include_usage": True}
             async with client.chat.completions.stream(model="m", messages=MESSAGES, stream_options=options) as stream:
                 completion = await stream.get_final_completion()
     assert completion.choices[0].message.content == "Hello"
