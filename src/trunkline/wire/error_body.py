@@ -1,5 +1,6 @@
 """Reading an upstream's error, in whatever shape it comes (wire.md sections 1.9, 3.1, 4.4, 5.1, 7)."""
 
+import json
 import re
 from typing import Any
 
@@ -91,9 +92,7 @@ def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any)
     details = [as_text(item.get("msg")) or as_text(item.get("message")) for item in items]
     if any(details):
         return "; ".join(filter(None, details))[:_MOST_CHARS]
-    return (
-        msgspec.json.encode(value).decode()[:300] if value else "the upstream reported an error and did not say which"
-    )
+    return json.dumps(value)[:300] if value else "the upstream reported an error and did not say which"
 
 
 def _status_of(kind: str) -> int | None:
