@@ -40,6 +40,7 @@ from trunkline.http.live import Live, Settings
 from trunkline.http.operator import OperatorOnly
 from trunkline.http.system import system_routes, unknown_endpoint
 from trunkline.http.text_streams import ResumableChat
+from trunkline.local.scene.process import SCENE, local_scene
 from trunkline.local.supervisor import ChildUnavailableError, SupervisedChild
 from trunkline.local.text.process import local_text
 from trunkline.local.text.weights import WeightsError, find_weights
@@ -96,7 +97,7 @@ class Application:
         self._media = MediaParts(*parts, self._client, local)
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
-                self.live, door, targets, gate, ResumableChat(self.live, self._media.texts)
+                self.live, door, targets, gate, ResumableChat(self.live, self._media.texts), self._media.chat
             ),
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
             **self._media.routes,
@@ -131,7 +132,7 @@ class Application:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(work()) for work in (self._life.run, self._billing.run, self.keys.watch)]
             writing = [group.create_task(self._media.run())]
-            for child in self._children.values():
+            for child in set(self._children.values()):
                 group.create_task(child.run())
             try:
                 yield
@@ -156,15 +157,18 @@ class Application:
         local = self.config.providers.get("local")
         if local is None:
             return {}
+        scene = local_scene()
+        children = {"image": scene, "video": scene}
+        self.models |= {"local/image": SCENE, "local/video": SCENE}
         try:
             weights = find_weights(local.model)
         except WeightsError as error:
             if local.model:
                 raise
             _log.warning("local/text is off: %s", error)
-            return {}
+            return children
         self.models["local/text"] = weights.name
-        return {"text": local_text(weights)}
+        return {"text": local_text(weights), **children}
 
     def _local(self, name: str) -> "LocalAddress":
         return LocalAddress(self._children[name])

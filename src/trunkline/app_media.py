@@ -5,11 +5,13 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from trunkline.calls.callback import CallbackNews
 from trunkline.calls.chat import Targets
 from trunkline.calls.gate import Gate
 from trunkline.calls.job_accounts import JobAccounts
 from trunkline.calls.life import Life
 from trunkline.calls.media import MediaCalls
+from trunkline.calls.media_answer import ChatAnswers
 from trunkline.calls.media_inputs import MediaInputs
 from trunkline.calls.media_intake import MediaIntake, MediaLimits
 from trunkline.calls.media_links import MediaLinks
@@ -21,9 +23,14 @@ from trunkline.core.rates import RateLimiter
 from trunkline.core.state import StorageError
 from trunkline.dialects import MEDIA_DIALECTS
 from trunkline.http.exchange import Handler
+from trunkline.http.files import Files
+from trunkline.http.job_answer import JobAnswer
 from trunkline.http.live import Live
 from trunkline.http.media import MediaFiles
+from trunkline.http.media_chat import MediaChat
 from trunkline.http.streams import Streams
+from trunkline.http.videos import Films
+from trunkline.jobs.callbacks import Callbacks
 from trunkline.jobs.durable import Durable
 from trunkline.jobs.engine import JobEngine, Stores
 from trunkline.jobs.tools import Limits, RealClock, Tools
@@ -93,16 +100,28 @@ class MediaParts:
         )
         self.links = MediaLinks(secret, media.link_ttl_s)
         inputs = MediaInputs(intake, index, self.links)
-        self.calls = MediaCalls(self.engine, jobs, targets, accounts, rates, inputs, MEDIA_DIALECTS)
+        calls = MediaCalls(self.engine, jobs, targets, accounts, rates, inputs, MEDIA_DIALECTS)
+        answers = ChatAnswers(self.engine, self.links, files)
+        news = CallbackNews(secret, self.engine, answers)
+        self._callbacks = Callbacks(
+            jobs, self._media_client or client, news.body, news.secret, public_only=not media.allow_private
+        )
+        answer = JobAnswer(live, self.engine, news.shown_secret)
+        self.chat = MediaChat(live, calls, answers, answer)
         self._retention = MediaRetention(files, index)
+        films = Films(live, gate, self.engine, jobs, answers, index, files, self._retention)
         self.texts = TextStreams(self._log, streams, life)
         shown = MediaFiles(live, gate, self.links, index, files)
-        stream = Streams(live, gate, self._log, self.texts)
+        stream = Streams(live, gate, self._log, self.texts, self.engine, answers, answer)
         self.routes: dict[tuple[bytes, bytes], Handler] = {
             (b"GET", b"/v1/streams/"): stream,
             (b"DELETE", b"/v1/streams/"): stream,
             (b"GET", b"/v1/media/"): shown,
             (b"HEAD", b"/v1/media/"): shown,
+            (b"POST", b"/v1/files"): Files(live, gate, intake),
+            (b"GET", b"/v1/videos"): films,
+            (b"GET", b"/v1/videos/"): films,
+            (b"DELETE", b"/v1/videos/"): films,
         }
 
     async def run(self) -> None:
@@ -111,6 +130,7 @@ class MediaParts:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.engine.serve())
                 group.create_task(self.texts.run())
+                group.create_task(self._callbacks.serve())
                 group.create_task(self._prune())
         finally:
             if self._media_client is not None:

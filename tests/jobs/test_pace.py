@@ -1,6 +1,6 @@
 import pytest
 
-from trunkline.jobs.pace import hint_s, is_transient, pause_s
+from trunkline.jobs.pace import hint_s, is_transient, left_s, pause_s
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,13 @@ def test_some_statuses_say_nothing_about_the_work() -> None:
         500,
         503,
     ]
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "percent", "usual_s", "left"),
+    [(5, None, 0, None), (5, None, 20, 15), (30, None, 20, None), (5, 2, 20, 15), (5, 25, 20, 15), (5, 50, 100, 5)],
+)
+def test_the_time_left_follows_former_work_and_then_the_speed(
+    elapsed_s: float, percent: float | None, usual_s: float, left: float | None
+) -> None:
+    assert left_s(elapsed_s, percent, usual_s) == left

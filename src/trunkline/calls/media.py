@@ -103,26 +103,34 @@ class MediaCalls:
     async def _bind(self, ask: MediaAsk) -> tuple[Attempt, MediaRequest]:
         """Choose the first target that can take the request; raises the first one's refusal when none can."""
         refused: GatewayError | None = None
-        held: dict[tuple[MediaInput, bool], MediaInput] = {}
+        held: dict[tuple[MediaInput, bool], MediaInput | None] = {}
         for attempt in self._targets.plan(ask.route):
             dialect = self._dialects.get(attempt.item.target.dialect)
             if dialect is None or attempt.item.target.side == "chat":
                 continue
             try:
                 request = ask.read(attempt.item)
-                inputs = []
                 for one in request.inputs:
                     place = one, dialect.takes_links
                     if place not in held:
-                        held[place] = await self._inputs.hold(one, ask.caller, links=dialect.takes_links)
-                    inputs.append(held[place])
-                request = replace(request, inputs=tuple(inputs))
+                        held[place] = await self._hold(one, ask.caller, links=dialect.takes_links)
+                inputs = [held[one, dialect.takes_links] for one in request.inputs]
+                request = replace(request, inputs=tuple(one for one in inputs if one is not None))
                 dialect.submit(_tried(request), attempt.item.target, "tried")
             except GatewayError as error:
                 refused = refused or error
             else:
                 return attempt, request
         raise refused or GatewayError("upstream_unavailable", f"No target of {ask.route.name!r} makes media.")
+
+    async def _hold(self, one: MediaInput, caller: Caller, *, links: bool) -> MediaInput | None:
+        """Put a picture by; None: it was shown in the conversation, and is gone by now."""
+        try:
+            return await self._inputs.hold(one, caller, links=links)
+        except GatewayError as error:
+            if one.former and error.code == "invalid_value":
+                return None
+            raise
 
     async def _take(self, ask: MediaAsk, request: MediaRequest) -> None:
         """Count the call in its key's rates."""

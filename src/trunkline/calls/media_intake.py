@@ -85,9 +85,22 @@ class MediaIntake:
 
         Raises GatewayError `invalid_value` for what is no picture.
         """
-        source = self._source(Media("image", url=picture.url, data=picture.data), Origin(key_id=key_id))
+        record = await self._put_by(
+            Media("image", url=picture.url, data=picture.data), key_id=key_id, purpose="job", retain_s=HELD_S
+        )
+        return MediaInput(mime_type=record.mime_type, role=picture.role, sha256=record.sha256)
+
+    async def upload(self, data: bytes, *, filename: str, purpose: str, key_id: str) -> FileRecord:
+        """Keep a picture that a client uploads. Raises GatewayError `invalid_value` for what is none."""
+        media = Media("image", data=data)
+        retain_s = self._limits.retain_s
+        return await self._put_by(media, key_id=key_id, purpose=purpose, retain_s=retain_s, filename=filename)
+
+    async def _put_by(
+        self, media: Media, *, key_id: str, purpose: str, retain_s: int, filename: str = ""
+    ) -> FileRecord:
         try:
-            async with self._store.receive(source, self._limits.max_bytes) as file:
+            async with self._store.receive(self._source(media, Origin()), self._limits.max_bytes) as file:
                 check_kind("image", file, "The client's")
                 facts = await self._store.facts(file)
                 await self._store.keep(file)
@@ -95,21 +108,21 @@ class MediaIntake:
             if not error.code.startswith("media_"):
                 raise
             raise GatewayError("invalid_value", f"The picture cannot be used: {error.message}") from None
-        await self._index.add_file(
-            FileRecord(
-                id=f"file-{secrets.token_hex(12)}",
-                key_id=key_id,
-                purpose="job",
-                sha256=file.sha256,
-                storage_key=file.sha256,
-                mime_type=file.mime_type,
-                bytes=file.bytes,
-                width=facts.width,
-                height=facts.height,
-                expires_ms=time.time_ns() // 1_000_000 + HELD_S * 1000,
-            )
+        now_ms = time.time_ns() // 1_000_000
+        record = FileRecord(
+            id=f"file-{secrets.token_hex(12)}",
+            key_id=key_id,
+            purpose=purpose,
+            filename=filename,
+            sha256=file.sha256,
+            storage_key=file.sha256,
+            mime_type=file.mime_type,
+            bytes=file.bytes,
+            width=facts.width,
+            height=facts.height,
+            expires_ms=now_ms + retain_s * 1000 if retain_s else None,
         )
-        return MediaInput(mime_type=file.mime_type, role=picture.role, sha256=file.sha256)
+        return await self._index.add_file(record)
 
     async def load(self, sha256: str) -> bytes:
         """Give a held picture's bytes."""

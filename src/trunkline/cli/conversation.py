@@ -8,8 +8,18 @@ from urllib.parse import urlsplit
 import msgspec
 from rich.console import Console
 
+from trunkline.cli.media import Bar, save
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Event, Failed, Progress, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStarted
+from trunkline.core.events import (
+    Event,
+    Failed,
+    MediaReady,
+    Progress,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStarted,
+)
 from trunkline.core.notes import Notes
 from trunkline.core.ports import HttpError, HttpRequest, HttpResponse
 from trunkline.dialects import CHAT_DIALECTS
@@ -33,13 +43,15 @@ class Conversation:
         self._output = output
         self._raw = raw
         self._status = Console(stderr=True)
+        self._made: list[str] = []
 
     async def ask(self, model: str, prompt: str) -> None:
         """Send a prompt and write the answer as it comes. Raises Trouble."""
         if urlsplit(self._url).scheme not in ("http", "https"):
             raise Trouble(f"--url must begin with http:// or https://, not {self._url!r}")
         body = {"model": model, "stream": True, "messages": [{"role": "user", "content": prompt}]}
-        headers = [("content-type", "application/json")]
+        # media come as plain links: those are for programs to read, and the files are saved
+        headers = [("content-type", "application/json"), ("x-trunkline-media-style", "bare")]
         if self._key:
             headers.append(("authorization", f"Bearer {self._key}"))
         client = Client(os.environ)
@@ -50,7 +62,9 @@ class Conversation:
                 if response.status >= 400:
                     error = read_error_body(response.status, await response.body(ERROR_BYTES))
                     raise Trouble(f"{error.message} (HTTP {response.status})")
-            await self._read(response)
+            with Bar(self._status, model) as bar:
+                await self._read(response, bar)
+            await self._save(client)
         except HttpError as error:
             raise Trouble(f"{self._url} cannot be reached: {error}. Is `trunkline serve` running?") from None
         except GatewayError as error:
@@ -58,7 +72,7 @@ class Conversation:
         finally:
             await client.aclose()
 
-    async def _read(self, response: HttpResponse) -> None:
+    async def _read(self, response: HttpResponse, bar: Bar) -> None:
         line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes())
         while not line.over:
             data = await response.read()
@@ -66,19 +80,30 @@ class Conversation:
                 sys.stdout.buffer.write(data)
                 sys.stdout.buffer.flush()
             for event in line.feed(data) if data else line.close():
-                self._show(event)
+                self._show(event, bar)
         if not self._raw:
             sys.stdout.write("\n")
 
-    def _show(self, event: Event) -> None:
+    async def _save(self, client: Client) -> None:
+        """Save what was made. Raises Trouble."""
+        for url in self._made:
+            try:
+                path = await save(client, url, self._output)
+            except (HttpError, OSError) as error:
+                raise Trouble(f"{url} could not be saved: {error}") from None
+            self._status.print(f"saved {path}", style="dim", markup=False, highlight=False, soft_wrap=True)
+
+    def _show(self, event: Event, bar: Bar) -> None:
         if isinstance(event, Failed):
             raise Trouble(f"the answer broke off: {event.message}")
+        if isinstance(event, MediaReady) and event.media.url.startswith(("http://", "https://")):
+            self._made.append(event.media.url)
         if self._raw:
             return
         if isinstance(event, TextDelta):
             sys.stdout.write(event.text)
             sys.stdout.flush()
-        elif isinstance(event, ReasoningDelta | Progress):
+        elif isinstance(event, ReasoningDelta | Progress) and not bar.take(event.text):
             self._status.print(event.text, style="dim", end="", markup=False, highlight=False)
         elif isinstance(event, ToolCallStarted):
             sys.stdout.write(f"\n{event.name}")

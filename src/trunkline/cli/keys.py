@@ -1,21 +1,22 @@
 """`trunkline keys`: virtual keys, made and managed on the database of this configuration."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from trunkline.cli.loading import AsJson, ConfigFile, load_or_exit
+from trunkline.cli.database import DataDir, with_database
+from trunkline.cli.loading import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from trunkline.calls.keys import Keys
+    from trunkline.config.schema import Config
     from trunkline.core.keys import Key
+    from trunkline.storage.sql.database import Database
 
 T = TypeVar("T")
 app = typer.Typer(help="Make and manage the keys that clients call with.", no_args_is_help=True)
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")]
-DataDir = Annotated[str | None, typer.Option("--data-dir", metavar="DIR", help="Where state is kept [./data].")]
 
 
 @app.command()
@@ -103,31 +104,16 @@ def _with_keys(config: str | None, data_dir: str | None, work: "Callable[[Keys],
     from pathlib import Path
 
     from trunkline.calls.keys import Keys
-    from trunkline.config.read import ConfigError
     from trunkline.config.secret_file import server_secret
-    from trunkline.core.errors import GatewayError
-    from trunkline.core.state import StorageError
-    from trunkline.storage.sql.database import Database
     from trunkline.storage.sql.keys import SqlKeys
-    from trunkline.storage.sql.migrate import upgrade
 
-    loaded = load_or_exit(config, {"server.data_dir": data_dir} if data_dir else None).config
-    folder = Path(loaded.server.data_dir)
+    async def run(loaded: "Config", database: "Database") -> T:
+        secret = loaded.server.secret
+        folder = Path(loaded.server.data_dir)
+        pepper = secret.reveal().encode() if secret else server_secret(folder)
+        return await work(Keys(SqlKeys(database), pepper))
 
-    async def run() -> T:
-        secret = loaded.server.secret.reveal().encode() if loaded.server.secret else server_secret(folder)
-        database = Database.at(loaded.storage.database.reveal() if loaded.storage.database else folder / "trunkline.db")
-        try:
-            await upgrade(database)
-            return await work(Keys(SqlKeys(database), secret))
-        finally:
-            await database.close()
-
-    try:
-        return asyncio.run(run())
-    except (GatewayError, StorageError, ConfigError) as error:
-        typer.echo(f"trunkline: {error}", err=True)
-        raise typer.Exit(1) from None
+    return with_database(config, data_dir, run)
 
 
 def _members(key: "Key") -> dict[str, object]:

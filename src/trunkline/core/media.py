@@ -107,6 +107,8 @@ class MediaInput(Struct, frozen=True):
     """While a job waits: the bytes are in the media store under this hash; dialects get them as `data`."""
     file_id: str = ""
     """An upload of the client (`POST /v1/files`), until the shell has looked it up."""
+    former: bool = False
+    """Shown by the model before, not sent now: when it is gone, the job goes without it."""
 
 
 class MediaRequest(Struct, frozen=True):
@@ -124,6 +126,8 @@ class MediaRequest(Struct, frozen=True):
     height: int | None = None
     output_format: str | None = None
     """`png`, `jpeg` or `webp`"""
+    convert_to: str | None = None
+    """The same, where the provider cannot give it: then the gateway makes it of what comes."""
     quality: str | None = None
     seconds: float | None = None
     fps: int | None = None

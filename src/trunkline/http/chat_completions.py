@@ -15,6 +15,7 @@ from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.event_stream import SHUTDOWN, EventStream, Times
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
+from trunkline.http.media_chat import MediaChat
 from trunkline.http.text_streams import ResumableChat, idempotency_of
 from trunkline.ingress.completion import Collector
 from trunkline.ingress.openai_chat import ChunkEncoder, parse
@@ -23,14 +24,21 @@ from trunkline.ingress.openai_chat import ChunkEncoder, parse
 class ChatCompletions:
     """The endpoint's handler, behind the front door."""
 
-    def __init__(
-        self, live: Live, upstreams: Upstreams, targets: Targets, gate: Gate, resumable: ResumableChat
+    def __init__(  # noqa: PLR0913, PLR0917 - what a chat may become
+        self,
+        live: Live,
+        upstreams: Upstreams,
+        targets: Targets,
+        gate: Gate,
+        resumable: ResumableChat,
+        media: MediaChat,
     ) -> None:
         self._live = live
         self._upstreams = upstreams
         self._targets = targets
         self._gate = gate
         self._resumable = resumable
+        self._media = media
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -39,6 +47,12 @@ class ChatCompletions:
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             request = parse(exchange.body)
+            route = self._live.table.route(request.model)
+            if route.kind != "text":
+                chat = await self._media.handle(exchange, caller, request, route, headers)
+                if chat is None:
+                    return
+                route = chat
             idempotency = None
             if resumable := request.stream and wants_resume(exchange):
                 caller = read_headers(exchange, caller, self._live.settings)
@@ -46,7 +60,6 @@ class ChatCompletions:
                 if await self._resumable.join(exchange, caller, idempotency, headers):
                     return
             exchange.body = b""
-            route = self._live.table.route(request.model)
             admitted = await self._gate.admit(caller, request, route)
         except GatewayError as error:
             respond_error(exchange, error, headers)

@@ -7,7 +7,8 @@ from trunkline.http.live import Live, Settings
 
 _EXPOSED = (
     "x-request-id, x-trunkline-provider, x-trunkline-model, x-trunkline-stream-id, x-trunkline-job-id, "
-    "x-trunkline-cost, x-trunkline-cache, x-trunkline-attempts, x-trunkline-fallback-from, retry-after"
+    "x-trunkline-cost, x-trunkline-cache, x-trunkline-attempts, x-trunkline-fallback-from, "
+    "x-trunkline-callback-secret, retry-after, openai-poll-after-ms"
 )
 
 

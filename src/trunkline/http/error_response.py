@@ -1,5 +1,6 @@
 """Errors as HTTP answers: OpenAI's error object, the right status, headers that tell client libraries what to do."""
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,6 +19,11 @@ def error_headers(error: GatewayError) -> list[tuple[str, str]]:
 def respond_error(exchange: Exchange, error: GatewayError, headers: Headers = ()) -> None:
     """Answer a hot exchange with an error."""
     exchange.respond(error.status, [*error_headers(error), *headers], error_object(error))
+
+
+def respond_json(exchange: Exchange, value: object, headers: Headers = ()) -> None:
+    """Answer a hot exchange with a JSON value."""
+    exchange.respond(200, [JSON, *headers], msgspec.json.encode(value))
 
 
 def error_response(error: GatewayError) -> Response:

@@ -3,15 +3,17 @@
 import time
 
 from trunkline.calls.gate import Gate
+from trunkline.calls.media_answer import ChatAnswers
 from trunkline.calls.streams import TextStreams, keepalive_of
 from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import StoredStream
-from trunkline.core.ports import EventLog
+from trunkline.core.ports import EventLog, Jobs
 from trunkline.http.call_headers import read_request_id
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.exchange import Exchange
 from trunkline.http.followed_stream import FollowedStream
+from trunkline.http.job_answer import JobAnswer
 from trunkline.http.live import Live
 
 PREFIX = "/v1/streams/"
@@ -20,11 +22,23 @@ PREFIX = "/v1/streams/"
 class Streams:
     """The endpoint's handler, behind the front door."""
 
-    def __init__(self, live: Live, gate: Gate, log: EventLog, texts: TextStreams) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - streams are of two kinds
+        self,
+        live: Live,
+        gate: Gate,
+        log: EventLog,
+        texts: TextStreams,
+        jobs: Jobs,
+        answers: ChatAnswers,
+        answer: JobAnswer,
+    ) -> None:
         self._live = live
         self._gate = gate
         self._log = log
         self._texts = texts
+        self._jobs = jobs
+        self._answers = answers
+        self._answer = answer
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -32,19 +46,31 @@ class Streams:
         headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
         try:
             stream = await self._find(exchange, request_id)
-            headers.append(("x-trunkline-stream-id", stream.id))
             if exchange.method == "DELETE":
-                await self._texts.stop(stream.id)
+                await self._stop(stream)
                 exchange.respond(200, [JSON, *headers], b'{"id":"%b","object":"stream.cancelled"}' % stream.id.encode())
                 return
             after = resume_after(exchange, stream)
+            job = await self._jobs.get(stream.job_id) if stream.job_id else None
         except GatewayError as error:
             respond_error(exchange, error, headers)
             return
+        if job is not None:
+            await self._answer.follow(
+                exchange, job, self._answers.events(job, after), self._answers.keepalive(job), headers
+            )
+            return
         keepalive_s = self._live.settings.keepalive_s
+        headers.append(("x-trunkline-stream-id", stream.id))
         await FollowedStream(exchange, keepalive_of(stream), keepalive_s).run(
             headers, self._texts.follow(stream.id, after or 0)
         )
+
+    async def _stop(self, stream: StoredStream) -> None:
+        if stream.job_id:
+            await self._jobs.cancel(stream.job_id)
+        else:
+            await self._texts.stop(stream.id)
 
     async def _find(self, exchange: Exchange, request_id: str) -> StoredStream:
         """Give the stream that is asked for, to who began it."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 SHORTEST_S = 0.2
 LONGEST_S = 120.0
+TELLING = 10.0
+"""Percent from which on the speed so far says more than former work."""
 RETRIED = frozenset({408, 425, 429})
 """Statuses that say nothing about the work: ask again. So do all from 500 on."""
 
@@ -18,6 +20,13 @@ def pause_s(elapsed_s: float, failures: int, hint_s: float | None) -> float:
     if failures:
         usual = min(usual * 2 ** min(failures, 6), 60.0)
     return min(max(usual if hint_s is None else max(hint_s, usual if failures else 0.0), SHORTEST_S), LONGEST_S)
+
+
+def left_s(elapsed_s: float, percent: float | None, expected_s: float) -> float | None:
+    """Say how long work will take yet; `expected_s` is what such work usually takes in all, 0: not known."""
+    if percent is not None and percent >= TELLING:
+        return elapsed_s * (100 - percent) / percent
+    return expected_s - elapsed_s if expected_s > elapsed_s + 0.5 else None
 
 
 def hint_s(headers: Mapping[str, str]) -> float | None:

@@ -14,6 +14,7 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import Job, JobChanges, JobState, Outcome
 from trunkline.core.media import MediaRecord
 from trunkline.core.state import StaleOwnerError, StorageError
+from trunkline.jobs import pace
 from trunkline.jobs.tools import Tools
 
 log = logging.getLogger(__name__)
@@ -67,9 +68,8 @@ class Record:
         if now_ms - self._reported_ms < REPORT_MS:
             return
         if percent is not None:
-            percent = max(0.0, min(percent, 100.0), self.job.progress or 0.0)
-        elif not text:
-            text = await self._elapsed()
+            percent = float(round(max(0.0, min(percent, 100.0), self.job.progress or 0.0)))
+        text = " · ".join(filter(None, (text, await self._times(percent))))
         if (percent, text) == (self.job.progress, self.job.progress_text):
             return
         self._reported_ms = now_ms
@@ -118,15 +118,16 @@ class Record:
         """Say how long ago the submit was."""
         return (self.tools.clock.now_ms() - (self.job.submitting_ms or self.job.created_ms)) / 1000
 
-    async def _elapsed(self) -> str:
-        """Say so in words, with what jobs of this model usually take."""
+    async def _times(self, percent: float | None) -> str:
+        """Say how long it will take, by what jobs of this model usually take and how far this one is."""
         if self._expected_s is None:
             taken_s = await self.tools.jobs.durations_s(self.job.provider, self.job.upstream_model)
             self._expected_s = statistics.median(taken_s) if taken_s else 0.0
         elapsed_s = self.elapsed_s()
-        if elapsed_s < self._expected_s:
-            return f"{elapsed_s:.0f} s of about {self._expected_s:.0f} s"
-        return f"{elapsed_s:.0f} s"
+        left = pace.left_s(elapsed_s, percent, self._expected_s)
+        if left is not None and left >= 0.5:
+            return f"{left:.0f} s left" if percent is not None else f"{elapsed_s:.0f} s so far, {left:.0f} s left"
+        return "" if percent is not None else f"{elapsed_s:.0f} s so far"
 
     async def _stream(self) -> int:
         """Give the generation under which this owner writes the job's stream; 0: it has none."""

@@ -275,7 +275,7 @@ class Run(Record):
             model=self.job.model,
             target=self._target,
             credential_id=self.job.credential_id,
-            output_format=request.output_format or "",
+            output_format=request.convert_to or request.output_format or "",
             ordinal=1000 * at + nth,
         )
 

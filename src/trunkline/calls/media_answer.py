@@ -1,0 +1,200 @@
+"""What a chat's client is told of a job: the same events, with the same numbers, for every reader at any time."""
+
+import base64
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from trunkline.calls.media_links import MediaLinks
+from trunkline.calls.streams import sse_events
+from trunkline.core.binding import Binding, decode
+from trunkline.core.chat import ChatRequest
+from trunkline.core.events import (
+    Ended,
+    Event,
+    Extras,
+    Failed,
+    Finished,
+    Progress,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+    UsageReported,
+)
+from trunkline.core.jobs import Finish, Job, Partial
+from trunkline.core.media import MediaRecord, MediaRequest
+from trunkline.core.money import usd
+from trunkline.core.ports import Jobs, MediaStore
+from trunkline.core.route import MediaStyle
+from trunkline.ingress.completion import Collector
+from trunkline.ingress.media_style import Shown, content, objects
+from trunkline.ingress.openai_chat import ChunkEncoder
+from trunkline.policy.tokens import count_tokens
+
+ProgressPlace = Literal["reasoning", "content", "off"]
+
+
+class Telling(Struct, frozen=True, omit_defaults=True):
+    """How a client wants to be told of its job; the JSON in `Job.answer`."""
+
+    form: Literal["chat", "images", "edits", "videos"] = "chat"
+    """The endpoint's way of writing."""
+    stream: bool = False
+    style: MediaStyle = "markdown"
+    progress: ProgressPlace = "reasoning"
+    include_usage: bool = False
+    include_cost: bool = False
+    inline: bool = False
+    """Pictures as base64, where the form has both."""
+
+
+class ChatAnswers:
+    """Writes jobs as chat answers, streamed and not."""
+
+    def __init__(self, jobs: Jobs, links: MediaLinks, store: MediaStore) -> None:
+        self._jobs = jobs
+        self._links = links
+        self._store = store
+
+    def keepalive(self, job: Job) -> bytes:
+        """Write an event that says nothing, for a stream whose role chunk is out."""
+        encoder = _encoder(job, telling_of(job))
+        encoder.role()
+        return encoder.progress()
+
+    async def events(self, job: Job, after: int | None) -> AsyncIterator[tuple[int, bytes]]:
+        """Give the stream's events after this number, as they come; None: from the role chunk on, which is number 0.
+
+        Raises as `Jobs.events_from`.
+        """
+        telling = telling_of(job)
+        encoder = _encoder(job, telling)
+        role = encoder.role()
+        if after is None:
+            yield 0, role
+            after = -1
+        async for number, said in self._jobs.events_from(job.id, max(after, 0)):
+            if isinstance(said, Partial):
+                continue
+            if isinstance(said, Progress):
+                events = told(said, telling.progress)
+            else:
+                events = await self.ending(said, telling)
+                if telling.include_cost and said.job.cost_microusd is not None:
+                    encoder.cost_usd = usd(said.job.cost_microusd)
+            for at, data in enumerate(sse_events(encoder, events)):
+                if number + at > after:
+                    yield number + at, data
+
+    async def completion(self, finish: Finish) -> bytes | Failed:
+        """Write the unstreamed answer, or say why there is none."""
+        job, telling = finish.job, telling_of(finish.job)
+        collector = Collector(_request(job, telling), id=_id(job), created=job.created_ms // 1000)
+        collector.feed(await self.ending(finish, telling))
+        if telling.include_cost and job.cost_microusd is not None:
+            collector.cost_usd = usd(job.cost_microusd)
+        return collector.failed or collector.body()
+
+    async def ending(self, finish: Finish, telling: Telling) -> list[Event]:
+        """Say how a job ended: the media in the client's style, each once; or the error."""
+        error = finish.error
+        if error is not None:
+            return [Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s)]
+        binding = decode(finish.job.binding)
+        events: list[Event] = []
+        said = "\n".join(part.text for part in binding.parts if part.text)
+        if said:
+            events.append(ReasoningDelta(said))
+        shown = [await self._shown(medium, finish, telling.style) for medium in finish.media]
+        if telling.style == "images":
+            members = {name: Raw(msgspec.json.encode(value)) for name, value in objects(shown).items()}
+            events.append(Extras(members, 0))
+        else:
+            events.append(TextDelta(content(telling.style, shown)))
+        media = Raw(msgspec.json.encode(self.members(finish)))
+        usage = usage_of(finish.job, binding)
+        return [*events, Extras({"media": media}), Finished("stop"), UsageReported(usage), Ended()]
+
+    def members(self, finish: Finish) -> dict[str, Any]:
+        """Give the member `media` of the finish chunk, of completions and of callbacks (contract section 7)."""
+        base, items, outputs = finish.job.link_base, [], []
+        for medium in finish.media:
+            cover = finish.covers.get(medium.id)
+            outputs.append(self._links.url(base, medium))
+            items += [self._item(base, one) for one in (medium, cover) if one is not None]
+        return {"outputs": outputs, "items": items}
+
+    def _item(self, base: str, medium: MediaRecord) -> dict[str, Any]:
+        film = {"duration_s": medium.duration_s} if medium.kind == "video" else {}
+        return {
+            "type": medium.kind,
+            "url": self._links.url(base, medium),
+            "mime_type": medium.mime_type,
+            "width": medium.width,
+            "height": medium.height,
+            **film,
+            "bytes": medium.bytes,
+            "sha256": medium.sha256,
+            "expires_at": self._links.expires_at(medium),
+        }
+
+    async def _shown(self, medium: MediaRecord, finish: Finish, style: MediaStyle) -> Shown:
+        base, cover = finish.job.link_base, finish.covers.get(medium.id)
+        film = medium.kind == "video"
+        return Shown(
+            film,
+            self._links.url(base, medium),
+            self._links.url(base, cover) if cover is not None else "",
+            await data_url_of(self._store, medium) if style == "data_url" and not film else "",
+        )
+
+
+def telling_of(job: Job) -> Telling:
+    """Read how the job's client wants to be told."""
+    return msgspec.json.decode(job.answer, type=Telling)
+
+
+def told(progress: Progress, place: ProgressPlace) -> list[Event]:
+    """Say how far a job is, as one line."""
+    line = " · ".join(filter(None, (_percent(progress.percent), progress.text)))
+    if not line or place == "off":
+        return []
+    return [ReasoningDelta(f"{line}\n") if place == "reasoning" else TextDelta(f"{line}\n\n")]
+
+
+async def data_url_of(store: MediaStore, medium: MediaRecord) -> str:
+    """Give a picture whole, in base64."""
+    return f"data:{medium.mime_type};base64,{await base64_of(store, medium)}"
+
+
+async def base64_of(store: MediaStore, medium: MediaRecord) -> str:
+    """Give a medium's bytes in base64."""
+    data = b"".join([piece async for piece in store.read(medium.sha256)])
+    return base64.b64encode(data).decode()
+
+
+def usage_of(job: Job, binding: Binding) -> Usage:
+    """Give what was counted: by the provider, else our own count of the prompt."""
+    counted = binding.usage()
+    if counted is not None:
+        return counted
+    prompt = count_tokens(msgspec.json.decode(job.request, type=MediaRequest).prompt)
+    return Usage(prompt_tokens=prompt, total_tokens=prompt)
+
+
+def _percent(percent: float | None) -> str:
+    return "" if percent is None else f"{percent:.0f} %"
+
+
+def _id(job: Job) -> str:
+    return f"chatcmpl-{job.id.partition('_')[2]}"
+
+
+def _request(job: Job, telling: Telling) -> ChatRequest:
+    return ChatRequest(job.model, {}, include_usage=telling.include_usage, include_cost=telling.include_cost)
+
+
+def _encoder(job: Job, telling: Telling) -> ChunkEncoder:
+    return ChunkEncoder(_request(job, telling), id=_id(job), created=job.created_ms // 1000)

@@ -1,0 +1,110 @@
+"""`trunkline jobs`: pictures and films in the making, and those that were made."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trunkline.cli.database import DataDir, with_database
+from trunkline.cli.loading import AsJson, ConfigFile
+
+if TYPE_CHECKING:
+    from trunkline.config.schema import Config
+    from trunkline.core.jobs import Job
+    from trunkline.storage.sql.database import Database
+
+app = typer.Typer(help="Look at the jobs of image and video models, and stop them.", no_args_is_help=True)
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id, as `jobs list` shows it.")]
+HIDDEN = frozenset({"request", "answer", "binding", "price", "owner", "generation"})
+
+
+@app.command(name="list")
+def list_jobs(
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, at most.")] = 20,
+    active: Annotated[bool, typer.Option("--active", help="Only those that are not done.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs, newest first."""
+    from trunkline.core.jobs import UNFINISHED
+    from trunkline.storage.sql.jobs import SqlJobs
+
+    async def work(_config: "Config", database: "Database") -> "list[Job]":
+        return await SqlJobs(database).page(states=sorted(UNFINISHED) if active else (), limit=limit)
+
+    found = with_database(config, data_dir, work)
+    if as_json:
+        _write([_members(job) for job in found])
+        return
+    for job in found:
+        typer.echo(f"{job.id}  {job.state:14} {_how_far(job):24} {_ago(job.created_ms):>8}  {job.model}")
+
+
+@app.command()
+def show(job_id: JobId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show one job."""
+    from trunkline.storage.sql.jobs import SqlJobs
+
+    async def work(_config: "Config", database: "Database") -> "Job | None":
+        return await SqlJobs(database).get(job_id)
+
+    _tell(_found(with_database(config, data_dir, work), job_id), as_json=as_json)
+
+
+@app.command()
+def cancel(job_id: JobId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Ask the gateway that runs a job to stop it; one that has ended is shown as it is."""
+    from trunkline.storage.sql.jobs import SqlJobs
+
+    async def work(_config: "Config", database: "Database") -> "Job | None":
+        return await SqlJobs(database).cancel(job_id)
+
+    _tell(_found(with_database(config, data_dir, work), job_id), as_json=as_json)
+
+
+def _found(job: "Job | None", job_id: str) -> "Job":
+    if job is None:
+        typer.echo(f"trunkline: there is no job {job_id!r}", err=True)
+        raise typer.Exit(1)
+    return job
+
+
+def _tell(job: "Job", *, as_json: bool) -> None:
+    members = _members(job)
+    if as_json:
+        _write(members)
+        return
+    for name, value in members.items():
+        if value not in (None, "", [], False, 0):
+            typer.echo(f"{name:18} {value}")
+
+
+def _members(job: "Job") -> dict[str, object]:
+    """Give what is of interest from outside, with the provider's parts: their tasks, states and errors."""
+    import msgspec
+
+    members: dict[str, object] = msgspec.to_builtins(job, builtin_types=(msgspec.Raw,))
+    return {name: value for name, value in members.items() if name not in HIDDEN}
+
+
+def _how_far(job: "Job") -> str:
+    if job.error_code:
+        return job.error_code
+    percent = f"{job.progress:.0f} %" if job.progress is not None else ""
+    return " · ".join(filter(None, (percent, job.progress_text if job.finished_ms is None else "")))
+
+
+def _ago(ms: int) -> str:
+    passed_s = max(0, time.time_ns() // 1_000_000_000 - ms // 1000)
+    for unit, seconds in (("d", 86400), ("h", 3600), ("min", 60)):
+        if passed_s >= seconds:
+            return f"{passed_s // seconds} {unit}"
+    return f"{passed_s} s"
+
+
+def _write(value: object) -> None:
+    import msgspec
+
+    typer.echo(msgspec.json.encode(value).decode())

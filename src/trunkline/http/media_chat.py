@@ -1,0 +1,90 @@
+"""Chats with models that make pictures or films (contract section 7): durable jobs, where a dialect makes them."""
+
+import hashlib
+from functools import partial
+
+import msgspec
+from msgspec import Raw
+
+from trunkline.calls.media import MediaAsk, MediaCalls
+from trunkline.calls.media_answer import ChatAnswers, Telling
+from trunkline.core.caller import Caller
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.core.events import Failed
+from trunkline.core.jobs import Job
+from trunkline.core.route import MediaStyle, Route
+from trunkline.http.call_headers import read_headers
+from trunkline.http.error_response import JSON
+from trunkline.http.exchange import Exchange
+from trunkline.http.job_answer import JobAnswer, Told, cost_of
+from trunkline.http.live import Live
+from trunkline.ingress.callback import read_callback
+from trunkline.ingress.media_params import read_chat
+from trunkline.ingress.side_request import side_request
+
+
+class MediaChat:
+    """Begins the job of a chat, and answers its client."""
+
+    def __init__(self, live: Live, calls: MediaCalls, answers: ChatAnswers, answer: JobAnswer) -> None:
+        self._live = live
+        self._calls = calls
+        self._answers = answers
+        self._answer = answer
+
+    async def handle(
+        self, exchange: Exchange, caller: Caller, request: ChatRequest, route: Route, headers: Told
+    ) -> Route | None:
+        """Answer a request, if it is one for a job; else give the route by which it is a chat like any other.
+
+        Raises GatewayError, before there is a job.
+        """
+        if side := side_request(request):
+            if not route.settings.task_model:
+                raise GatewayError("not_a_chat_model", side, param="model")
+            return self._live.table.route(route.settings.task_model)
+        if route.targets[0].target.side == "chat":
+            return route
+        caller = read_headers(exchange, caller, self._live.settings)
+        body_hash = hashlib.sha256(exchange.body).hexdigest()
+        exchange.body = b""
+        job = await self._begin(caller, request, route, body_hash, exchange.path)
+        await self._tell(exchange, job, headers, stream=request.stream)
+        return None
+
+    async def _begin(self, caller: Caller, request: ChatRequest, route: Route, body_hash: str, path: str) -> Job:
+        """Begin the job, or join the one that this call repeats."""
+        settings = route.settings
+        style: MediaStyle = caller.media_style or caller.key.media_style or settings.media_style or "markdown"  # type: ignore[assignment]
+        telling = Telling(
+            stream=request.stream,
+            style=style,
+            progress=settings.progress,
+            include_usage=request.include_usage,
+            include_cost=request.include_cost,
+        )
+        ask = MediaAsk(
+            read=partial(read_chat, request, route.kind),
+            route=route,
+            caller=caller,
+            path=path,
+            body_hash=body_hash,
+            answer=Raw(msgspec.json.encode(telling)),
+            media_style=style,
+            callback_url=read_callback(request.fields),
+        )
+        return await self._calls.start(ask)
+
+    async def _tell(self, exchange: Exchange, job: Job, headers: Told, *, stream: bool) -> None:
+        """Stream the job's answer, or wait for it."""
+        if stream:
+            events = self._answers.events(job, None)
+            await self._answer.follow(exchange, job, events, self._answers.keepalive(job), headers)
+            return
+        finish = await self._answer.wait(exchange, job, headers)
+        if finish is None:
+            return
+        body = await self._answers.completion(finish)
+        assert not isinstance(body, Failed)  # noqa: S101 - `wait` gives only what succeeded
+        exchange.respond(200, [JSON, *headers, *self._answer.told(job), *cost_of(finish.job)], body)

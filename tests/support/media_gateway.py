@@ -1,0 +1,68 @@
+"""A gateway with image and video models behind it, and what its clients read."""
+
+import json
+from typing import Any
+
+from gateway import Answer, Gateway
+
+
+def to_media(url: str, **more: Any) -> dict[str, Any]:
+    """A configuration of the providers of `media_providers`, under names of their own."""
+    picture, film = {"kind": "image", "formats": ["png"], "max_n": 4}, {"kind": "video"}
+    providers = {
+        "paint": {
+            "base_url": f"{url}/openai/v1",
+            "api_key": "sk-paint",
+            "image": {"dialect": "openai_images"},
+            "video": {"dialect": "openai_videos"},
+            "models": {
+                "brush": {**picture, "price": {"per_image": 0.04}},
+                "reel": {**film, "price": {"per_second": 0.1}},
+            },
+        },
+        "banana": {
+            "base_url": f"{url}/gemini/v1beta",
+            "api_key": "g-key",
+            "auth": "x-goog-api-key",
+            "image": {"dialect": "gemini_images"},
+            "models": {"nano": {**picture, "max_n": 1, "ratios": ["1:1", "16:9"]}},
+        },
+    }
+    base: dict[str, Any] = {"providers": providers, "media": {"allow_private": True}}
+    return {**base, **more}
+
+
+def draw(prompt: str = "a cat", model: str = "paint/brush", **members: Any) -> dict[str, Any]:
+    return {"model": model, "messages": [{"role": "user", "content": prompt}], **members}
+
+
+async def numbered(answer: Answer) -> list[tuple[int | None, Any]]:
+    """The stream's events with their numbers."""
+    events = []
+    for block in filter(None, (await answer.body()).decode().split("\n\n")):
+        lines = dict(line.split(": ", 1) for line in block.split("\n"))
+        data = lines["data"]
+        number = int(lines["id"]) if "id" in lines else None
+        events.append((number, data if data == "[DONE]" else json.loads(data)))
+    return events
+
+
+def deltas(events: list[tuple[int | None, Any]], name: str = "content") -> list[str]:
+    """The values of a member in all deltas."""
+    choices = [choice for _, event in events if event != "[DONE]" for choice in event.get("choices", ())]
+    return [choice["delta"][name] for choice in choices if choice["delta"].get(name)]
+
+
+def media_of(events: list[tuple[int | None, Any]]) -> dict[str, Any]:
+    """The member `media`, which stands on the finish chunk alone."""
+    [(chunk, found)] = [(event, event["media"]) for _, event in events if event != "[DONE]" and "media" in event]
+    assert chunk["choices"][0]["finish_reason"] == "stop"
+    return dict(found)
+
+
+async def fetched(gate: Gateway, url: str) -> bytes:
+    """What a link shows."""
+    assert url.startswith("http://gateway/v1/media/")
+    answer = await gate.get(url.removeprefix("http://gateway"))
+    assert answer.status == 200
+    return await answer.body()
