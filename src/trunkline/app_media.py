@@ -77,19 +77,7 @@ class MediaParts:
             client, config.providers, local, media_client=self._media_client, allow_private=media.allow_private
         )
         intake = MediaIntake(files, index, door, MediaLimits(max_bytes=media.max_bytes, retain_s=media.retain_s))
-        limits = Limits()
-        tools = Tools(
-            jobs=jobs,
-            log=self._log,
-            upstream=door,
-            intake=intake,
-            dialects=MEDIA_DIALECTS,
-            settle=accounts.settle,
-            submits=asyncio.Semaphore(limits.submits),
-            large=asyncio.Lock(),
-            limits=limits,
-            clock=RealClock(),
-        )
+        tools = _tools(jobs, self._log, door, intake, accounts)
         dbos = config.storage.database.reveal() if config.storage.database else data_dir / "jobs.db"
         self.engine = JobEngine(
             replica,
@@ -143,3 +131,19 @@ class MediaParts:
             except (StorageError, GatewayError) as error:
                 _log.warning("media that have expired cannot be deleted now: %s", error)
             await asyncio.sleep(PRUNE_S)
+
+
+def _tools(jobs: SqlJobs, log: StoredLog, door: MediaDoor, intake: MediaIntake, accounts: JobAccounts) -> Tools:
+    """Give the engine what its jobs need."""
+    limits = Limits()
+    return Tools(
+        jobs=jobs,
+        log=log,
+        upstream=door,
+        intake=intake,
+        dialects=MEDIA_DIALECTS,
+        settle=accounts.settle,
+        submits=asyncio.Semaphore(limits.submits),
+        limits=limits,
+        clock=RealClock(),
+    )
