@@ -7,10 +7,12 @@ import (two seconds) and its checkpoints never hold up the server; the steps the
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from sqlite3 import sqlite_version_info
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunkline.jobs.tools import STEPS, Step
@@ -162,6 +164,8 @@ def wal_engine(path: Path) -> "Engine":
         connection.isolation_level = "IMMEDIATE"
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
+        if sqlite_version_info < (3, 42):  # DBOS on Python 3.12 and later uses what 3.42 brought, in its defaults too
+            connection.create_function("unixepoch", 1, lambda _: time.time_ns() / 1e9)
 
     event.listen(engine, "connect", connected)
     return engine
