@@ -11,6 +11,7 @@ from trunkline.dialects import recognise
 from trunkline.quirks import QUIRKS
 from trunkline.wire.aws_events import PRELUDE_BYTES, AwsEventReader, is_prelude
 from trunkline.wire.chunk_checks import ChunkChecks
+from trunkline.wire.error_body import plain_words
 from trunkline.wire.frame import UNREADABLE, Frame
 from trunkline.wire.loose import read_loose
 from trunkline.wire.openai_chunk import Chunk
@@ -145,7 +146,8 @@ class ChatLine:
                 self._keep(frame)
 
     def _keep(self, frame: Frame) -> None:
-        self._unread = self._unread or bytes(frame.data[:_SHOWN_CHARS]).decode("utf-8", "replace")
+        if len(self._unread) < _SHOWN_CHARS:
+            self._unread = f"{self._unread} {plain_words(bytes(frame.data[:_SHOWN_CHARS]))}".strip()
 
     def _switch(self, dialect: ChatDialect, frames: list[Frame], line: int) -> None:
         """Read on in the dialect that has arrived."""

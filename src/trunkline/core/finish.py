@@ -1,5 +1,7 @@
 """Why an answer ended, in every provider's spelling."""
 
+import re
+
 from trunkline.core.events import FinishReason
 
 _WORDS: dict[str, FinishReason] = {
@@ -15,7 +17,7 @@ _WORDS: dict[str, FinishReason] = {
         "length",
     ),
     **dict.fromkeys(
-        ("tool_calls", "tool_call", "tool_use", "tools", "function_calls"),
+        ("tool_calls", "tool_call", "tool_use", "tools", "function_calls", "function_call_request"),
         "tool_calls",
     ),
     "function_call": "function_call",
@@ -30,24 +32,43 @@ _FAILURES = {
     "error", "network_error", "insufficient_system_resource", "malformed_function_call", "unexpected_tool_call",
     "too_many_tool_calls", "malformed_response", "missing_thought_signature", "failed", "failure", "cancelled",
     "canceled", "abort", "aborted", "timeout", "error_limit", "user_cancel", "malformed_tool_use",
-    "malformed_model_output",
+    "malformed_model_output", "rate_limit",
 }  # fmt: skip
 _NOTHING = {"", "null", "none", "undefined", "in_progress"}
+_PARTS: tuple[tuple[str, FinishReason], ...] = (
+    ("filter", "content_filter"), ("safety", "content_filter"), ("moderat", "content_filter"),
+    ("violat", "content_filter"), ("guardrail", "content_filter"), ("blocked", "content_filter"),
+    ("length", "length"), ("max_", "length"), ("limit", "length"), ("tool", "tool_calls"),
+)  # fmt: skip
+"""What a word that nobody has met before is taken for, by what it contains."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _key(word: str) -> str:
+    spaced = _HUMP.sub("_", word.strip())
+    return spaced.lower().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
 
 
 def read_finish(word: str) -> FinishReason | None:
     """Read a finish reason: None where the word says that nothing has ended, or that it failed (see `is_failure`)."""
     if word == "stop":
         return "stop"
-    key = word.strip().lower().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
-    if key in _NOTHING or key in _FAILURES:
+    key = _key(word)
+    if key in _NOTHING or is_failure(word):
         return None
-    return _WORDS.get(key, "stop")
+    return _WORDS.get(key) or next((reason for part, reason in _PARTS if part in key), "stop")
 
 
 def is_failure(word: str) -> bool:
     """Say whether a finish reason means that the answer broke."""
-    return word.strip().lower().replace("-", "_") in _FAILURES
+    key = _key(word)
+    return key in _FAILURES or (key not in _WORDS and ("error" in key or "fail" in key))
+
+
+def is_word(word: str) -> bool:
+    """Say whether somebody uses this word as a finish reason (a stop sequence that was met is none)."""
+    key = _key(word)
+    return key in _WORDS or key in _FAILURES
 
 
 def is_known(word: str) -> bool:

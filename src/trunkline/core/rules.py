@@ -18,7 +18,9 @@ class Rule(Struct, frozen=True):
 
 RULES: dict[str, Rule] = {
     # framing
-    "bom": Rule("the stream starts with a byte order mark", "openai-python loses the first event", matrix="bom"),
+    "bom": Rule(
+        "a byte order mark, or another mark that begins nothing", "openai-python loses the first event", matrix="bom"
+    ),
     "data_prefix_missing": Rule("a line of JSON has no `data:` before it", "every SSE reader ignores the line"),
     "data_prefix_doubled": Rule("`data:` stands twice before one value", "JSON error in every client"),
     "data_line_empty": Rule("`data:` stands on a line of its own", "JSON error in both OpenAI libraries"),

@@ -13,13 +13,13 @@ from trunkline.core.events import (
     Event,
     Extras,
     Failed,
-    Finished,
     Started,
     UsageReported,
 )
+from trunkline.core.finish import is_word
 from trunkline.core.notes import Notes
-from trunkline.wire.error_body import is_error, read_error, read_error_body
-from trunkline.wire.frame import Frame
+from trunkline.wire.error_body import is_error, read_error, read_error_body, unwrapped
+from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, Frame
 from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
 from trunkline.wire.openai_choice import ChoiceReader
@@ -42,6 +42,7 @@ class ChatDecoder:
         self._started = False
         self._ended = False
         self._failed = False
+        self._counted = False
         self._kept: dict[str, Any] = {}
 
     def feed(self, frames: list[Frame]) -> list[Event]:
@@ -51,16 +52,19 @@ class ChatDecoder:
             if self._failed:
                 break
             if frame.kind == "json":
-                if self._ended:
-                    self._notes.add("data_after_done", frame.line)
-                    continue
                 chunk = frame.value
                 if chunk is None:
                     chunk = mend_chunk(read_loose(frame.data, self._notes, frame.line))
-                if chunk is not None:
+                if chunk is None:
+                    continue
+                if self._ended:
+                    self._late(chunk, frame, out)
+                else:
                     self._chunk(chunk, frame, out)
             elif frame.kind == "done" and not self._ended:
                 self._end(out)
+            elif frame.kind == "text" and frame.event in ERROR_EVENTS:
+                self._fail(read_error(bytes(frame.data).decode("utf-8", "replace")), out, frame.line)
         return out
 
     def close(self) -> list[Event]:
@@ -79,25 +83,36 @@ class ChatDecoder:
                 return
         out.append(Ended())
 
+    def _late(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
+        """Read what comes after the end mark: nothing but usage counts."""
+        self._notes.add("data_after_done", frame.line)
+        if chunk.usage is not None:
+            self._usage(chunk.usage, out)
+
     def _chunk(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
-        if chunk.error or frame.event == "error" or chunk.choices is None:
-            self._odd(chunk, frame, out)
-            if self._failed:
-                return
         choices = chunk.choices
+        if chunk.error or choices is None or frame.event in ERROR_EVENTS or chunk.base_resp:
+            self._odd(chunk, frame, out)
+            if self._failed or self._ended:
+                return
         if choices:
             if not self._started:
                 self._start(chunk, out)
             if chunk.system_fingerprint or chunk.service_tier or chunk.citations:
                 self._extras(chunk, out)
+            single = len(choices) == 1
             for position, choice in enumerate(choices):
-                self._choice(choice, position if len(choices) > 1 else 0, frame.line, out)
-        if chunk.usage is not None:
-            self._usage(chunk.usage, out)
+                self._choice(choice, 0 if single else position, frame.line, out, single=single)
+        elif chunk.finish_reason and type(chunk.finish_reason) is str and self._started:
+            self._finish(self._state(0), chunk.finish_reason, frame.line, out)
+        counted = chunk.usage or chunk.usageMetadata or (None if self._counted else chunk.timings)
+        if counted is not None:
+            self._usage(counted, out)
         if chunk.x_groq is not None:
             self._groq(as_dict(chunk.x_groq), out)
-        if chunk.media is not None and choices:
-            for item in media_in({"media": chunk.media, "model": chunk.model}):
+        if choices and (chunk.media is not None or chunk.images or chunk.videos):
+            members = {"media": chunk.media, "images": chunk.images, "videos": chunk.videos, "model": chunk.model}
+            for item in media_in(members):
                 self._state(0).media_ready(item, out)
 
     def _start(self, chunk: Chunk, out: list[Event]) -> None:
@@ -105,9 +120,9 @@ class ChatDecoder:
         out.append(Started(as_name(chunk.id), as_text(chunk.model).strip(), as_count(chunk.created)))
 
     def _odd(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
-        """Read an object that holds an error, or no choices: a generation object, a task, or usage alone."""
+        """Read an object that holds an error, or no choices: something wrapped, media, a task, an end, or usage."""
         value = as_dict(read_loose(frame.data, Notes()))
-        if frame.event == "error" or is_error(value):
+        if frame.event in ERROR_EVENTS or is_error(value):
             if chunk.choices:
                 self._notes.add("error_with_choices", frame.line)
                 self._before_failure(chunk, frame, out)
@@ -115,20 +130,30 @@ class ChatDecoder:
             return
         if chunk.choices is not None:
             return
+        inner = mend_chunk(unwrapped(value))
+        if inner is not None:
+            self._notes.add("choices_missing", frame.line)
+            self._chunk(inner, frame, out)
+        elif self._started and (frame.event in END_EVENTS or value.get("done") is True or value.get("type") == "done"):
+            self._notes.add("done_mangled", frame.line)
+            self._end(out)
+        else:
+            self._generated(chunk, value, frame, out)
+
+    def _generated(self, chunk: Chunk, value: dict[str, Any], frame: Frame, out: list[Event]) -> None:
+        """Read an object that tells of pictures or films."""
         media = media_in(value)
         if media:
             self._start(chunk, out)
             for item in media:
                 self._state(0).media_ready(item, out)
-            out.append(Finished("stop", 0))
+            self._finish(self._state(0), "stop", frame.line, out)
         elif is_pending(value):
-            name = as_name(value.get("id")) or as_name(value.get("task_id"))
-            self._fail(
-                UpstreamError("upstream_error", f"the upstream began task {name} and gave no answer", 502),
-                out,
-                frame.line,
-            )
-        elif chunk.usage is None and as_dict(chunk.x_groq).get("usage") is None:
+            inner = as_dict(value.get("output")) or value
+            name = as_name(value.get("id")) or as_name(inner.get("task_id"))
+            told = f"the upstream began task {name} and gave no answer"
+            self._fail(UpstreamError("upstream_error", told, 502), out, frame.line)
+        elif chunk.usage is None and chunk.usageMetadata is None and as_dict(chunk.x_groq).get("usage") is None:
             self._notes.add("choices_missing", frame.line)
 
     def _before_failure(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
@@ -137,13 +162,14 @@ class ChatDecoder:
             if not self._started:
                 self._start(chunk, out)
             for choice in chunk.choices or ():
-                choice.finish_reason = None
+                choice.finish_reason = choice.error = None
                 self._choice(choice, 0, frame.line, out)
 
     def _fail(self, error: UpstreamError, out: list[Event], line: int) -> None:
-        self._failed = True
-        self._notes.add("upstream_failed", line, error.message)
-        out.append(Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s))
+        if not self._failed:
+            self._failed = True
+            self._notes.add("upstream_failed", line, error.message)
+            out.append(Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s))
 
     def _state(self, index: int) -> ChoiceReader:
         states = self._states
@@ -151,32 +177,56 @@ class ChatDecoder:
             states.append(ChoiceReader(len(states), self._salt, self._notes))
         return states[index]
 
-    def _choice(self, choice: Choice, position: int, line: int, out: list[Event]) -> None:
+    def _choice(self, choice: Choice, position: int, line: int, out: list[Event], *, single: bool = True) -> None:
         index = choice.index
         if type(index) is not int or not 0 <= index < 128:
             self._notes.add("choice_index_missing", line)
             index = position
         if self._n is not None and index >= self._n:
             self._notes.add("choice_index_wrong", line)
-            index = position if position < self._n else 0
+            if not single:
+                return  # an answer too many
+            index = 0
         state = self._states[index] if index < len(self._states) else self._state(index)
         delta = choice.delta
         if delta is None:
-            delta = self._other_delta(choice, line)
+            delta = self._other_delta(choice, state, line)
+        if choice.tool_calls or choice.reasoning_content:
+            aside = Delta(tool_calls=choice.tool_calls, reasoning_content=choice.reasoning_content)
+            state.delta(aside, None, line, out)
         if delta is not None:
             state.delta(delta, choice.logprobs, line, out)
-        if choice.usage is not None:
-            self._notes.add("usage_odd", line)
-            self._usage(choice.usage, out)
-        reason = choice.finish_reason or choice.finishReason
-        if reason is not None and type(reason) is str:
-            error = state.finish(reason, line, out)
-            if error is not None:
-                self._fail(error, out, line)
+        self._rest(choice, delta, state, line, out)
 
-    def _other_delta(self, choice: Choice, line: int) -> Delta | None:
-        if choice.message is not None:
-            return choice.message
+    def _rest(self, choice: Choice, delta: Delta | None, state: ChoiceReader, line: int, out: list[Event]) -> None:
+        """Read what stands beside the delta, or wrongly within it: usage, an error, the finish."""
+        usage = choice.usage or (delta and delta.usage)
+        if usage:
+            self._notes.add("usage_odd", line)
+            self._usage(usage, out)
+        error = choice.error or (delta and delta.error)
+        if error:
+            self._fail(read_error({"error": error}), out, line)
+            return
+        reason = choice.finish_reason or choice.finishReason or (delta and delta.finish_reason)
+        if not reason:
+            word = as_text(choice.stop_reason) or as_text(choice.native_finish_reason)
+            reason = word if is_word(word) else None
+        if type(reason) is str:
+            self._finish(state, reason, line, out)
+
+    def _finish(self, state: ChoiceReader, word: str, line: int, out: list[Event]) -> None:
+        error = state.finish(word, line, out)
+        if error is not None:
+            self._fail(error, out, line)
+
+    def _other_delta(self, choice: Choice, state: ChoiceReader, line: int) -> Delta | None:
+        message = choice.message
+        if message is not None:
+            if state.repeats(message.content):
+                self._notes.add("content_cumulative", line)
+                message.content = message.reasoning_content = message.reasoning = None
+            return message
         if type(choice.text) is str:
             self._notes.add("message_for_delta", line)
             return Delta(content=choice.text)
@@ -185,6 +235,7 @@ class ChatDecoder:
     def _usage(self, value: Any, out: list[Event]) -> None:
         usage = read_usage(value)
         if usage is not None:
+            self._counted = True
             out.append(UsageReported(usage))
         elif as_dict(value):
             self._notes.add("usage_zero")
@@ -237,8 +288,8 @@ def _stream_options(asked: Raw | None) -> Raw:
 
 
 def recognises(value: dict[str, Any]) -> bool:
-    """Chunks and completions have `choices`."""
-    return type(value.get("choices")) in (list, dict)
+    """Chunks and completions have `choices`, perhaps within an envelope."""
+    return type(value.get("choices")) in (list, dict) or unwrapped(value) is not None
 
 
 def _error(status: int, body: bytes, retry_after: str) -> UpstreamError:

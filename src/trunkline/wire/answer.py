@@ -20,7 +20,7 @@ from trunkline.core.events import (
 from trunkline.core.media import Media
 from trunkline.core.notes import Notes
 from trunkline.wire.error_body import is_error, read_error
-from trunkline.wire.frame import Frame
+from trunkline.wire.frame import ERROR_EVENTS, Frame
 from trunkline.wire.loose import as_raw, paired, read_loose
 from trunkline.wire.mend import mend
 from trunkline.wire.openai_choice import ChoiceReader
@@ -60,6 +60,9 @@ class AnswerDecoder(Generic[S]):
                 self._object(frame)
             elif frame.kind == "done":
                 self.end()
+            elif frame.kind == "text" and frame.event in ERROR_EVENTS:
+                self.line = frame.line
+                self.fail(read_error(bytes(frame.data).decode("utf-8", "replace")))
         return self._take()
 
     def close(self) -> list[Event]:
@@ -123,7 +126,7 @@ class AnswerDecoder(Generic[S]):
 
     def media(self, media: Media | None, choice: int = 0) -> None:
         """Say a picture or film."""
-        self.choice(choice).media_ready(media, self._out)
+        self.choice(choice).media_ready(media, self._out, wait=False)
 
     def extras(self, fields: dict[str, Any], choice: int | None = None) -> None:
         """Keep members as they are."""
@@ -184,10 +187,10 @@ class AnswerDecoder(Generic[S]):
         value = frame.value
         if value is None:
             value = mend(read_loose(frame.data, self.notes, frame.line), self.kind)
-        if value is not None and frame.event != "error" and self.read(value):
+        if value is not None and frame.event not in ERROR_EVENTS and self.read(value):
             return
         whole = as_dict(read_loose(frame.data, Notes()))
-        if frame.event == "error" or is_error(whole):
+        if frame.event in ERROR_EVENTS or is_error(whole):
             self.fail(read_error(whole))
         elif whole:
             self.notes.add("member_dropped", frame.line)

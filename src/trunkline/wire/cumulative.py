@@ -1,13 +1,19 @@
 """Telling text that grows (each piece repeats all before it) from text that is added to."""
 
+_LONG = 24  # so many letters are not said twice by accident
+
 
 class Cumulative:
-    """Watches the first pieces of a text. Deltas that only look alike (`1`, `10`) must not be taken for growth."""
+    """Watches the first pieces of a text. Deltas that only look alike (`1`, `10`) must not be taken for growth.
 
-    __slots__ = ("_text", "found")
+    A second piece that may be growth is held until the third tells.
+    """
+
+    __slots__ = ("_held", "_text", "found")
 
     def __init__(self) -> None:
         self._text = ""
+        self._held = ""
         self.found = False
         """Whether the latest piece repeated the text before it."""
 
@@ -19,25 +25,36 @@ class Cumulative:
         if not text:
             self._text = piece
             return piece, True
+        held, self._held = self._held, ""
+        self.found = piece.startswith(held or text) and (
+            self.found or (len(piece) > len(held) if held else _is_growth(text, piece))
+        )
         if self.found:
-            if piece.startswith(text):
-                self._text = piece
-                return piece[len(text) :], True
-            self.found = False
-            return piece, False
-        # an equal piece is no growth: models do say the same twice
-        if len(piece) > len(text) and piece.startswith(text) and _is_growth(text, piece):
-            self.found = True
             self._text = piece
             return piece[len(text) :], True
-        return piece, False
+        if not held and _may_be_growth(text, piece):
+            self._held = piece
+            return "", True
+        return held + piece, False
+
+    def close(self) -> str:
+        """Give the piece that is held."""
+        held, self._held = self._held, ""
+        return held
 
 
 def _is_growth(text: str, piece: str) -> bool:
     """Say whether a repetition is no accident: words, not digits or marks, and no echo such as `ha`, `haha`."""
+    if len(piece) == len(text):
+        return len(text) >= _LONG
     if not text[0].isalpha() or piece.removeprefix(text).startswith(text):
         return False
     letters = {letter for letter in text if letter.isalpha()}
     if len(letters) >= 3 or (len(letters) >= 2 and not text.isascii()):
         return True
     return piece[len(text)] == " "
+
+
+def _may_be_growth(text: str, piece: str) -> bool:
+    more = piece.removeprefix(text)
+    return piece.startswith(text) and more != "" and text[0].isalnum() and not more.startswith(text)

@@ -33,6 +33,11 @@ _KINDS = {
     400: ("invalid_request", "badrequest", "invalid_argument", "exceed_context_size", "validation", "invalidparameter",
           "user_caused"),
 }  # fmt: skip
+_CODES = ("code", "status_code", "errcode", "error_code", "errorCode", "ErrorCode")
+_MESSAGES = ("message", "msg", "error_msg", "errmsg", "errorMessage", "status_msg", "detail", "error", "reason",
+             "title", "text", "fail_reason", "failure_reason", "error_message")  # fmt: skip
+_FINE = (None, 0, "0", 200, "200", "", "success", "Success", "SUCCESS", "ok", "OK")
+_FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -44,12 +49,32 @@ def is_error(value: dict[str, Any]) -> bool:
         return True
     if value.get("object") == "error" or value.get("type") == "error" or value.get("success") is False:
         return True
-    code = value.get("code", value.get("status_code", value.get("errcode")))
-    if code not in (None, 0, "0", 200, "200", "", "success", "Success", "ok"):
-        return "message" in value or "msg" in value or "error_msg" in value
-    if value.get("detail") or value.get("errors"):
+    code = next((value[name] for name in _CODES if name in value), None)
+    if code not in _FINE:
+        return any(name in value for name in _MESSAGES)
+    if as_dict(value.get("base_resp")).get("status_code") not in _FINE:
+        return True
+    if value.get("detail") or value.get("errors") or as_text(value.get("status")).lower() in _FAILED:
         return True
     return bool(value) and set(value) <= {"message", "msg", "status", "code", "id", "request_id"}
+
+
+def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Give the chunk or completion that stands within an envelope: `{"code":0,"data":{"choices":…}}`."""
+    if "choices" in value:
+        return None
+    inners = (value.get(name) for name in ("data", "result", "response", "body"))
+    return next((inner for inner in map(_object, inners) if type(inner.get("choices")) is list), None)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Give an object, also of its JSON text."""
+    if type(value) is str and value[:1] == "{":
+        try:
+            value = msgspec.json.decode(value)
+        except UNREADABLE:
+            return {}
+    return as_dict(value)
 
 
 def read_error(value: Any, status: int | None = None, retry_after: str = "") -> UpstreamError:
@@ -59,11 +84,13 @@ def read_error(value: Any, status: int | None = None, retry_after: str = "") -> 
     """
     if type(value) is list:
         value = value[0] if value else {}
-    outer = as_dict(value)
-    inner = outer.get("error")
-    body = inner if type(inner) is dict else outer
-    message = _message(inner if type(inner) is str else "", body, outer, value)
-    code = as_name(body.get("code")) or as_name(outer.get("code"))
+    outer = _object(value)
+    body = outer
+    for name in ("error", "error", "detail", "error", "base_resp"):
+        body = _object(body.get(name)) or body
+    said = outer.get("error")
+    message = _message(said if type(said) is str else "", body, outer, value)
+    code = next((name for holder in (body, outer) for key in _CODES if (name := as_name(holder.get(key)))), "")
     kind = as_text(body.get("type")) or as_text(body.get("status")) or as_text(body.get("error_type"))
     param = as_text(body.get("param")) or None
     if status is None or status < 400:
@@ -78,21 +105,28 @@ def read_error_body(status: int, body: bytes, retry_after: str = "") -> Upstream
     try:
         value = msgspec.json.decode(body.strip())
     except UNREADABLE:
-        text = " ".join(_TAG.sub(" ", body[:20_000].decode("utf-8", "replace")).split())
-        value = {"message": text[:300] or f"HTTP {status} without a body"}
+        value = {"message": plain_words(body) or f"HTTP {status} without a body"}
     return read_error(value, status, retry_after)
 
 
 def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any) -> str:
-    names = ("message", "msg", "error_msg", "detail", "error", "reason", "title", "text")
-    for candidate in (text, *(body.get(name) for name in names), *(outer.get(name) for name in names)):
+    texts = [] if body is not outer else [text]
+    for candidate in (*texts, *(holder.get(name) for holder in (body, outer) for name in _MESSAGES)):
         if type(candidate) is str and candidate.strip():
-            return candidate.strip()[:_MOST_CHARS]
+            raw = as_dict(body.get("metadata")).get("raw")  # what the provider behind a relay said
+            return f"{candidate.strip()}: {raw}"[:_MOST_CHARS] if type(raw) is str else candidate.strip()[:_MOST_CHARS]
     items = [*dicts(outer.get("detail")), *dicts(outer.get("errors"))]
     details = [as_text(item.get("msg")) or as_text(item.get("message")) for item in items]
     if any(details):
         return "; ".join(filter(None, details))[:_MOST_CHARS]
+    if type(value) is str and value.strip():
+        return plain_words(value.strip(' "').encode("utf-8", "replace"))
     return json.dumps(value)[:300] if value else "the upstream reported an error and did not say which"
+
+
+def plain_words(body: bytes) -> str:
+    """Give the words of a text or of a page without its markup."""
+    return " ".join(_TAG.sub(" ", body[:20_000].decode("utf-8", "replace")).split())[:300]
 
 
 def _status_of(kind: str) -> int | None:

@@ -34,6 +34,12 @@ class Reader(Protocol):
         """Say that no more bytes come."""
 
 
+ERROR_EVENTS = frozenset(("error", "exception", "err"))
+"""Names of events that tell of a failure, whatever their data are."""
+
+END_EVENTS = frozenset(("done", "end", "finish", "finished", "complete", "completed", "close", "message_end"))
+"""Names of events that end an answer, when they have no data that does."""
+
 UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for bytes that are no JSON, are not of the type, or are nested too deeply."""
 

@@ -10,7 +10,7 @@ from trunkline.core.notes import Notes
 from trunkline.wire.frame import UNREADABLE
 
 Loose = bytes | bytearray | memoryview
-_JOINED = frozenset(("content", "text", "response", "delta", "reasoning_content", "reasoning", "thinking"))
+_JOINED = frozenset(("content", "text", "response", "delta", "reasoning_content", "reasoning", "thinking", "arguments"))
 
 
 def read_loose(data: Loose, notes: Notes, line: int = 0) -> Any:

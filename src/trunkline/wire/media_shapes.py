@@ -6,11 +6,15 @@ import re
 from typing import Any
 
 from trunkline.core.media import Media, MediaKind
-from trunkline.wire.read import as_dict, as_list, as_text, dicts
+from trunkline.wire.read import as_dict, as_text, dicts
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.=+-]+)*),", re.IGNORECASE)
 _FILM = re.compile(r"\.(mp4|webm|mov|m4v|mkv|avi)([?#]|$)|/video/", re.IGNORECASE)
-_LISTS = ("images", "data", "image_result", "video_result", "videos", "outputs", "results", "generated_images")
+_MEDIA = (
+    "images", "image", "image_url", "image_result", "generated_images", "videos", "video", "video_url", "video_result",
+    "outputs", "output", "result", "results", "data", "media", "task_result", "response", "url",
+)  # fmt: skip
+"""Members of a generation object that hold media, or an object that does."""
 _PENDING = {
     "queued",
     "pending",
@@ -29,7 +33,7 @@ def media_of(item: Any, kind: MediaKind = "image") -> Media | None:
     if type(item) is str:
         return _of_url(item.strip(), kind)
     value = as_dict(item)
-    for name in ("image_url", "video_url", "url", "video", "image", "uri", "file_uri"):
+    for name in ("image_url", "video_url", "url", "video", "image", "uri", "file_uri", "fileUri", "output_url"):
         inner = value.get(name)
         url = as_text(inner) or as_text(as_dict(inner).get("url"))
         if url:
@@ -37,29 +41,45 @@ def media_of(item: Any, kind: MediaKind = "image") -> Media | None:
             media = _of_url(url.strip(), said)
             cover = as_text(value.get("cover_image_url")) or as_text(value.get("cover_url"))
             return Media(media.kind, media.url, media.data, media.mime_type, cover) if media and cover else media
-    encoded = as_text(value.get("b64_json")) or as_text(value.get("image_base64")) or as_text(value.get("result"))
-    if encoded:
-        return _of_base64(encoded, as_text(value.get("media_type")) or as_text(value.get("mime_type")), kind)
-    return None
+    inline = next((inner for name in _INLINE if (inner := as_dict(value.get(name)))), value)
+    encoded = next((text for name in _ENCODED if (text := as_text(inline.get(name)))), "")
+    if not encoded:
+        return None
+    mime = next((text for name in ("media_type", "mime_type", "mimeType") if (text := as_text(inline.get(name)))), "")
+    return None if inline is value and not value.get("b64_json") and not mime else _of_base64(encoded, mime, kind)
+
+
+_INLINE = ("source", "inlineData", "inline_data")
+_ENCODED = ("b64_json", "image_base64", "data", "result")
 
 
 def media_in(value: dict[str, Any]) -> list[Media]:
     """Read all media of a generation object: `media.outputs`, `data`, `images`, `video_result` and the like."""
     said = f"{as_text(value.get('object'))} {as_text(value.get('model'))}".lower()
-    kind: MediaKind = "video" if "video" in said or "veo" in said else "image"
-    found: list[Media] = []
-    sources = [as_list(as_dict(value.get("media")).get("outputs")), *(as_list(value.get(name)) for name in _LISTS)]
-    for number, items in enumerate(sources):
-        film = number > 0 and _LISTS[number - 1].startswith("video")
-        found.extend(media for item in items if (media := media_of(item, "video" if film else kind)) is not None)
-    if not found and as_text(value.get("video_url")):
-        found.extend(filter(None, [media_of(value, "video")]))
+    found = _walk(value, "video" if "video" in said or "veo" in said else "image", 3)
     return list({(media.url, media.data): media for media in found}.values())
+
+
+def _walk(value: dict[str, Any], kind: MediaKind, depth: int) -> list[Media]:
+    if "b64_json" in value and "partial" not in as_text(value.get("type")):
+        return list(filter(None, [media_of(value, kind)]))
+    found: list[Media] = []
+    for name in _MEDIA:
+        items = value.get(name)
+        film: MediaKind = "video" if name.startswith("video") else kind
+        for item in items if type(items) is list else [items]:
+            media = media_of({**value, "url": item} if name.endswith("url") else item, film)
+            if media is not None:
+                found.append(media)
+            elif type(item) is dict and depth:
+                found += _walk(item, film, depth - 1)
+    return found
 
 
 def is_pending(value: dict[str, Any]) -> bool:
     """Say whether an object tells of a task that is not done."""
-    status = as_text(value.get("status")) or as_text(value.get("task_status"))
+    inner = as_dict(value.get("output")) or as_dict(value.get("data"))
+    status = as_text(value.get("status")) or as_text(value.get("task_status")) or as_text(inner.get("task_status"))
     return status.lower() in _PENDING
 
 
@@ -109,10 +129,9 @@ def _mime_of(start: bytes, kind: MediaKind) -> str:
 def part_media(part: dict[str, Any]) -> Media | None:
     """Read a content part that is a picture or a film."""
     kind = as_text(part.get("type"))
-    film = kind in ("video_url", "video", "output_video")
-    if not film and kind not in ("image_url", "image", "output_image", "image_generation_call"):
+    if kind and not any(word in kind for word in ("image", "video", "media")):
         return None
-    return media_of(part, "video" if film else "image")
+    return media_of(part, "video" if "video" in kind else "image")
 
 
 def parts_text(value: Any) -> str:

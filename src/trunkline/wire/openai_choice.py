@@ -1,5 +1,6 @@
 """One choice of an OpenAI answer: its deltas, as wild as they come, become events."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -15,9 +16,12 @@ from trunkline.wire.logprobs import read_logprobs
 from trunkline.wire.loose import TextJoin, as_raw, paired
 from trunkline.wire.media_shapes import media_of, part_media, parts_text
 from trunkline.wire.openai_chunk import Delta, Function, ToolFragment
-from trunkline.wire.read import as_list, as_name, as_text, dicts
+from trunkline.wire.read import as_dict, as_name, as_text, dicts
 from trunkline.wire.tool_calls import ToolCalls
 
+_LONG = 8  # characters that are not said twice by accident
+_WORDS = ("text", "content", "thinking", "reasoning", "summary", "value")
+_TAG = re.compile(r"^\s*<thought>|</thought>\s*$")
 _KEPT_CHARS = 16_384  # of the latest text, to know which links it holds already
 
 
@@ -25,18 +29,9 @@ class ChoiceReader:
     """What is remembered of one choice, and how its deltas are read."""
 
     __slots__ = (
-        "_growing",
-        "_notes",
-        "_thought",
-        "calls",
-        "cumulative",
-        "finished",
-        "index",
-        "join",
-        "media",
-        "recent",
-        "recent_chars",
-    )
+        "_growing", "_links", "_notes", "_thought", "calls", "chars", "cumulative", "finished", "index", "join",
+        "media", "recent", "recent_chars",
+    )  # fmt: skip
 
     def __init__(self, index: int, salt: str, notes: Notes) -> None:
         self._notes = notes
@@ -48,7 +43,9 @@ class ChoiceReader:
         self._thought = TextJoin()
         self.recent: list[str] = []
         self.recent_chars = 0
+        self.chars = 0  # of the text so far
         self.media: set[str] = set()
+        self._links: list[Media] = []
         self.finished = False
 
     def text(self, text: str, logprobs: Any, line: int, out: list[Event]) -> None:
@@ -66,6 +63,7 @@ class ChoiceReader:
             return
         self.recent.append(text)
         self.recent_chars += len(text)
+        self.chars += len(text)
         if self.recent_chars > 2 * _KEPT_CHARS:
             kept = "".join(self.recent)[-_KEPT_CHARS:]
             self.recent = [kept]
@@ -92,49 +90,58 @@ class ChoiceReader:
         for part in dicts(content if type(content) is list else [content]):
             kind = as_text(part.get("type"))
             if kind in ("thinking", "reasoning", "reasoning_text", "reasoning_content"):
-                text = parts_text(
-                    part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning")
-                )
+                text = _words(part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning"))
                 self.reason(text, line, out)
             elif kind == "refusal":
                 out.append(RefusalDelta(paired(as_text(part.get("refusal"))), self.index))
             elif (media := part_media(part)) is not None:
-                self.media_ready(media, out)
-            elif text := as_text(part.get("text")) or as_text(part.get("content")):
+                self.media_ready(media, out, wait=False)
+            elif text := _words(part.get("text")) or as_text(part.get("content")):
                 self.text(text, None, line, out)
-        for item in as_list(content):
-            if type(item) is str and item:
-                self.text(item, None, line, out)
+        for item in content if type(content) is list else [content]:
+            if type(item) is str or type(item) is int or type(item) is float:
+                self.text(str(item), None, line, out)
 
     def delta(self, delta: Delta, logprobs: Any, line: int, out: list[Event]) -> None:
         """Read a whole delta: reasoning goes before content, calls after it."""
-        reasoning = delta.reasoning_content or delta.reasoning or delta.thinking
+        content = delta.content
+        reasoning = delta.reasoning_content or delta.reasoning or delta.thinking or _rare_reasoning(delta)
         if reasoning or delta.reasoning_details:
             self._reasoning(reasoning, delta.reasoning_details, line, out)
-        if delta.content is not None and delta.content != "":
-            if type(delta.content) is str:
-                self.text(delta.content, logprobs, line, out)
+        if content is None and type(delta.text) is str:
+            content = delta.text
+        if content is not None and content != "":
+            if type(content) is not str:
+                self.content(content, line, out)
+            elif delta.extra_content and _is_thought(delta.extra_content):
+                self.reason(_TAG.sub("", content), line, out)
             else:
-                self.content(delta.content, line, out)
+                self.text(content, logprobs, line, out)
         if delta.refusal and type(delta.refusal) is str:
             out.append(RefusalDelta(paired(delta.refusal), self.index))
         if delta.tool_calls:
             for fragment in delta.tool_calls:
-                self._tool(fragment, line, out)
-        if delta.function_call is not None and (delta.function_call.name or delta.function_call.arguments):
+                self.tool(fragment, line, out)
+        elif delta.function_call is not None and not self.calls.modern:
             self._function_call(delta.function_call, line, out)
-        if delta.images or delta.videos:
-            for item in as_list(delta.images):
-                self.media_ready(media_of(item), out)
-            for item in as_list(delta.videos):
-                self.media_ready(media_of(item, "video"), out)
+        self._media(delta, out)
         if delta.annotations or delta.audio:
             members = {"annotations": delta.annotations, "audio": delta.audio}
             fields = {name: as_raw(value) for name, value in members.items() if value}
             out.append(Extras(fields, self.index))
 
+    def _media(self, delta: Delta, out: list[Event]) -> None:
+        for items in (delta.images, delta.image, delta.image_url, delta.attachments, delta.multi_mod_content):
+            if items:
+                for item in items if type(items) is list else [items]:
+                    self.media_ready(media_of(item), out)
+        for items in (delta.videos, delta.video, delta.video_url):
+            if items:
+                for item in items if type(items) is list else [items]:
+                    self.media_ready(media_of(item, "video"), out)
+
     def _reasoning(self, plain: Any, details: Any, line: int, out: list[Event]) -> None:
-        text = parts_text(plain)
+        text = _words(plain)
         if not text:
             kinds = ("reasoning.text", "reasoning.summary", "", "thinking", "text")
             text = "".join(
@@ -147,10 +154,14 @@ class ChoiceReader:
         elif plain:
             self._notes.add("reasoning_spelling", line)
 
-    def _tool(self, fragment: ToolFragment, line: int, out: list[Event]) -> None:
+    def tool(self, fragment: ToolFragment, line: int, out: list[Event]) -> None:
+        """Read a fragment of a tool call."""
         custom = fragment.custom is not None
-        function = fragment.custom or fragment.function or Function(fragment.name, fragment.arguments)
-        index = fragment.index if type(fragment.index) is int and fragment.index >= 0 else None
+        flat = fragment.arguments or fragment.parameters or fragment.input
+        function = fragment.custom or fragment.function or Function(fragment.name, flat)
+        index = fragment.index
+        if type(index) is not int or index < 0:
+            index = int(index) if type(index) is str and index.isdecimal() and len(index) < 5 else None
         extra = {"extra_content": as_raw(fragment.extra_content)} if fragment.extra_content else None
         self.calls.feed(
             out,
@@ -164,9 +175,10 @@ class ChoiceReader:
         )
 
     def _function_call(self, call: Function, line: int, out: list[Event]) -> None:
-        self._notes.add("function_call_legacy", line)
         name = as_text(call.name)
-        self.calls.feed(out, index=0, id="", name=name, arguments=call.arguments, line=line, kind="legacy")
+        if name or call.arguments:
+            self._notes.add("function_call_legacy", line)
+            self.calls.feed(out, index=0, id="", name=name, arguments=call.arguments, line=line, kind="legacy")
 
     def finish(self, word: str, line: int, out: list[Event], why: str = "") -> UpstreamError | None:
         """Read why the choice ended, in any spelling; give the error where that word means one."""
@@ -176,21 +188,23 @@ class ChoiceReader:
         reason = read_finish(word)
         if reason is None:
             return None
+        self._release(out)
         self.finished = True
         if not is_known(word):
             self._notes.add("finish_spelling", line, word)
-        if self.calls:
+        if self.calls.pending:
             self.calls.close(out)
-            if reason in ("stop", "function_call") and self.calls.complete:
-                if reason == "stop":
-                    self._notes.add("finish_for_tools", line)
-                reason = "tool_calls"
+        if self.calls and self.calls.complete and reason in ("stop", "function_call"):
+            if reason == "stop":
+                self._notes.add("finish_for_tools", line)
+            reason = "tool_calls"
         out.append(Finished(reason, self.index))
         return None
 
     def end(self, out: list[Event]) -> UpstreamError | None:
         """Read the end of an answer without a finish: calls are whole, or the answer is cut."""
-        if self.finished or not self.calls:
+        self._release(out)
+        if self.finished or not self.calls.pending:
             return None
         if not self.calls.complete:
             return UpstreamError("upstream_incomplete", "the upstream's answer ends within a tool call", 502)
@@ -199,6 +213,7 @@ class ChoiceReader:
 
     def close(self, out: list[Event]) -> None:
         """Give what was held back."""
+        self._release(out)
         thought = self._thought.close()
         if thought:
             out.append(ReasoningDelta(thought, self.index))
@@ -206,8 +221,8 @@ class ChoiceReader:
         if rest:
             out.append(TextDelta(rest, self.index))
 
-    def media_ready(self, media: Media | None, out: list[Event]) -> None:
-        """Give a medium once; say whether its link stands in the text."""
+    def media_ready(self, media: Media | None, out: list[Event], *, wait: bool = True) -> None:
+        """Give a medium once. A link beside the text waits for the end: it may yet come in the text."""
         if media is None:
             return
         key = media.url if len(media.url) < 4096 else f"{len(media.url)} {media.url[-64:]} {hash(media.url)}"
@@ -215,5 +230,46 @@ class ChoiceReader:
             return
         self.media.add(key)
         if media.url and media.url in "".join(self.recent):
-            media = msgspec.structs.replace(media, in_text=True)
-        out.append(MediaReady(media, self.index))
+            out.append(MediaReady(msgspec.structs.replace(media, in_text=True), self.index))
+        elif wait and media.url.startswith("http") and not self.finished:
+            self._links.append(media)
+        else:
+            out.append(MediaReady(media, self.index))
+
+    def _release(self, out: list[Event]) -> None:
+        """Give the text and the links that waited."""
+        for watch in (self.cumulative, self._growing):
+            held = watch.close() if watch is not None else ""
+            if held and watch is self.cumulative:
+                self.cumulative = None
+                self.text(held, None, 0, out)
+            elif held:
+                out.append(ReasoningDelta(held, self.index))
+        text = "".join(self.recent) if self._links else ""
+        out.extend(
+            MediaReady(msgspec.structs.replace(media, in_text=media.url in text), self.index) for media in self._links
+        )
+        self._links.clear()
+
+    def repeats(self, content: Any) -> bool:
+        """Say whether a whole message tells again what was said in pieces."""
+        said = "".join(self.recent)
+        return type(content) is str and len(content) == self.chars >= _LONG and content.endswith(said)
+
+
+def _words(value: Any) -> str:
+    """Read text that may be wrapped: `"…"`, `[{"text": "…"}]`, `{"content": "…"}`."""
+    if type(value) is dict:
+        return next((text for name in _WORDS if (text := as_text(value.get(name)))), "")
+    return parts_text(value)
+
+
+def _rare_reasoning(delta: Delta) -> Any:
+    if type(delta.thought) is str and delta.thought:
+        return delta.thought
+    blocks = "".join(as_text(block.get("thinking")) for block in dicts(delta.thinking_blocks))
+    return delta.reasoning_text or delta.thinking_content or blocks
+
+
+def _is_thought(extra: Any) -> bool:
+    return as_dict(as_dict(extra).get("google")).get("thought") is True

@@ -5,7 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from trunkline.wire.read import as_dict, as_list
+from trunkline.wire.frame import UNREADABLE
+from trunkline.wire.mend import mend
+from trunkline.wire.read import dicts
 
 
 class Function(Struct):
@@ -27,6 +29,8 @@ class ToolFragment(Struct):
     extra_content: Any = None
     name: Any = None
     arguments: Any = None
+    parameters: Any = None
+    input: Any = None
 
 
 class Delta(Struct):
@@ -45,6 +49,21 @@ class Delta(Struct):
     videos: Any = None
     annotations: Any = None
     audio: Any = None
+    text: Any = None
+    reasoning_text: Any = None
+    thinking_content: Any = None
+    thought: Any = None
+    thinking_blocks: Any = None
+    image: Any = None
+    image_url: Any = None
+    video: Any = None
+    video_url: Any = None
+    attachments: Any = None
+    multi_mod_content: Any = None
+    extra_content: Any = None
+    finish_reason: Any = None
+    usage: Any = None
+    error: Any = None
 
 
 class Choice(Struct):
@@ -58,6 +77,11 @@ class Choice(Struct):
     logprobs: Any = None
     usage: Any = None
     finishReason: Any = None  # noqa: N815 - as on the wire
+    stop_reason: Any = None
+    native_finish_reason: Any = None
+    tool_calls: list[ToolFragment] | None = None
+    reasoning_content: Any = None
+    error: Any = None
 
 
 class Chunk(Struct):
@@ -75,6 +99,12 @@ class Chunk(Struct):
     x_groq: Any = None
     citations: Any = None
     media: Any = None
+    images: Any = None
+    videos: Any = None
+    finish_reason: Any = None
+    usageMetadata: Any = None  # noqa: N815 - as on the wire
+    timings: Any = None
+    base_resp: Any = None
 
 
 parse_chunk = msgspec.json.Decoder(Chunk).decode
@@ -85,17 +115,17 @@ def mend_chunk(value: Any) -> Chunk | None:
     """Read a JSON value that did not fit the types: members of the wrong type count as absent. None: no object."""
     if type(value) is not dict:
         return None
-    mended = {**value, "choices": [_mend_choice(item) for item in _choices(value)] if value.get("choices") else None}
-    try:
-        return msgspec.convert(mended, Chunk)
-    except (msgspec.ValidationError, RecursionError):
-        return None
+    choices = [_mend_choice(item) for item in _choices(value)] if value.get("choices") else None
+    return mend({**value, "choices": choices}, Chunk)
 
 
 def _choices(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give the choices of a list, of one choice alone, or of an object by their numbers."""
     choices = value.get("choices")
-    items = [choices] if type(choices) is dict else as_list(choices)
-    return [item for item in items if type(item) is dict]
+    if type(choices) is dict:
+        single = not choices.keys() or any(name in choices for name in ("delta", "message", "text", "finish_reason"))
+        choices = [choices] if single else list(choices.values())
+    return list(dicts(choices))
 
 
 def _mend_choice(choice: dict[str, Any]) -> dict[str, Any]:
@@ -106,21 +136,28 @@ def _mend_choice(choice: dict[str, Any]) -> dict[str, Any]:
             mended[name] = {"content": value}
         elif type(value) is dict:
             mended[name] = _mend_delta(value)
-        else:
-            mended[name] = None
     return mended
 
 
 def _mend_delta(delta: dict[str, Any]) -> dict[str, Any]:
-    calls = delta.get("tool_calls")
-    items = [calls] if type(calls) is dict else as_list(calls)
-    call = delta.get("function_call")
-    return {
+    calls = _unquoted(delta.get("tool_calls"))
+    mended = {
         **delta,
-        "tool_calls": [_mend_call(item) for item in items if type(item) is dict] or None,
-        "function_call": call if type(call) is dict else None,
+        "tool_calls": [_named(item) for item in dicts(calls if type(calls) is list else [calls])] or None,
     }
+    if type(delta.get("function_call")) is str:
+        mended["function_call"] = {"name": delta["function_call"]}
+    return mended
 
 
-def _mend_call(call: dict[str, Any]) -> dict[str, Any]:
-    return {**call, "function": as_dict(call.get("function")) or None, "custom": as_dict(call.get("custom")) or None}
+def _named(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    return {**call, "function": {**call, "name": function}} if type(function) is str else call
+
+
+def _unquoted(value: Any) -> Any:
+    """Read a value that was sent as its JSON text."""
+    try:
+        return msgspec.json.decode(value) if type(value) is str else value
+    except UNREADABLE:
+        return None

@@ -3,16 +3,18 @@
 import re
 from typing import Any
 
+import msgspec
+
 from trunkline.core.notes import Notes
-from trunkline.wire.frame import MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
+from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
 from trunkline.wire.scanner import MAX_DEPTH, Scanner
 
 _EOL = re.compile(rb"\r\n|\n|\r")
 _FIELD = re.compile(rb"(data|event|id|retry|error)[ \t]*:[ \t]?", re.IGNORECASE)
-_BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
-_DONE_MANGLED = re.compile(rb'["\']?\[?\s*done\s*\]?["\']?[.;,]?', re.IGNORECASE)
-_SPACE = b" \t\x00\x0b\x0c"
+_DONE_MANGLED = re.compile(rb'["\']?[\[<|]*\s*(done|end|eos|stream_end)\s*[\]>|]*["\']?[.;,]?', re.IGNORECASE)
+_SPACE = b" \t\x00\x0b\x0c\x1e"
+_JUNK = re.compile(rb"(\xef\xbb\xbf|\xc2\xa0|[ \t\x00\x0b\x0c\x1e])+")  # marks and blanks that begin nothing
 _PROMPT_BYTES = 16 * 1024  # a line this short is tried before its newline is there
 
 
@@ -166,9 +168,8 @@ class EventReader:
             self._continue(line, frames)
             return
         text = line.strip(_SPACE) if whole else line
-        if self._line == 1 and text.startswith(_BOM):
-            self._notes.add("bom", 1)
-            text = text[len(_BOM) :].strip(_SPACE)
+        if text[:1] in (b"\xef", b"\xc2"):
+            text = self._without_marks(text)
         if text[:1] == b":":
             frames.append(Frame("comment", line=self._line))
             return
@@ -176,13 +177,15 @@ class EventReader:
         while text and (field := _FIELD.match(text)) is not None:
             name = field.group(1).lower()
             text = text[field.end() :].strip(_SPACE)
+            if text[:1] in (b"\xef", b"\xc2"):
+                text = self._without_marks(text)
             if name == b"data":
                 prefixes += 1
             elif name == b"error":
                 self._event = "error"
             else:
                 if name == b"event":
-                    self._event = text.decode("utf-8", "replace")
+                    self._event = text.decode("utf-8", "replace").strip().lower()
                 return
         if prefixes > 1 and text:
             self._notes.add("data_prefix_doubled", self._line)
@@ -190,7 +193,23 @@ class EventReader:
             self._separate(prefixed=prefixes > 0)
             self._read_text(bytes(text), frames, prefixed=prefixes > 0)
         elif prefixes:
-            self._notes.add("data_line_empty", self._line)
+            self._no_data(frames)
+
+    def _without_marks(self, text: bytes | bytearray) -> bytes | bytearray:
+        """Leave out a byte order mark, or a blank that is none in ASCII."""
+        found = _JUNK.match(text)
+        if found is None:
+            return text
+        self._notes.add("bom", self._line)
+        return text[found.end() :]
+
+    def _no_data(self, frames: list[Frame]) -> None:
+        """Read an empty `data:`: its event's name may say all."""
+        self._notes.add("data_line_empty", self._line)
+        if self._event in ERROR_EVENTS:
+            frames.append(Frame("text", b"", None, self._event, self._line))
+        elif self._event in END_EVENTS:
+            self._done(frames)
 
     def _read_more(self, piece: bytes, frames: list[Frame]) -> None:
         """Read on in a line of which a first part has been read."""
@@ -226,6 +245,9 @@ class EventReader:
             self._done_tail = mark
         elif text[0] in b"{[" or (self._in_array and text[0] in b",]"):
             self._scan(text, frames, prefixed=prefixed)
+        elif mark[:2] == b'"{' and (inner := _unquoted(mark)):
+            self._notes.add("data_prefix_doubled", self._line)
+            self._scan(inner, frames, prefixed=prefixed)
         elif mark == b"null":
             self._notes.add("null_value", self._line)
         elif _DONE_MANGLED.fullmatch(mark):
@@ -271,6 +293,10 @@ class EventReader:
             elif byte in b"}]":
                 self._notes.add("bracket_surplus", self._line)
                 position += 1
+            elif _FIELD.match(text, position) is not None:
+                self._notes.add("blank_line_missing", self._line)
+                self._read_line(text[position:], frames)
+                return
             else:
                 self._read_text(text[position:], frames, prefixed=prefixed)
                 return
@@ -334,6 +360,14 @@ class EventReader:
             return self._parse(data)
         except UNREADABLE:
             return None
+
+
+def _unquoted(text: bytes) -> bytes:
+    """Read an event that was encoded twice; nothing where it was not."""
+    try:
+        return msgspec.json.decode(text, type=str).encode()
+    except UNREADABLE:
+        return b""
 
 
 def _is_mark(text: bytes) -> bool:

@@ -2,47 +2,50 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from trunkline.core.events import Event, ToolCallDelta, ToolCallStarted, ToolKind
 from trunkline.core.notes import Notes
-from trunkline.wire.loose import as_raw, paired
+from trunkline.wire.frame import UNREADABLE
+from trunkline.wire.loose import TextJoin, as_raw
 from trunkline.wire.scanner import Scanner
+
+_NOTHING = ("{}", "null", '"{}"')
 
 
 class _Call:
     """One call as it grows. Its arguments are whole when their JSON closes."""
 
     __slots__ = (
-        "announced",
-        "arguments",
-        "complete",
-        "extra",
-        "id",
-        "kind",
-        "name",
-        "number",
-        "scanner",
-        "silent",
-        "sofar",
-    )
+        "complete", "empty", "extra", "held", "id", "join", "kind", "name", "number", "scanner", "silent", "sofar",
+    )  # fmt: skip
 
-    def __init__(self, number: int, kind: ToolKind) -> None:
-        self.number = number
+    def __init__(self, kind: ToolKind) -> None:
         self.kind = kind
-        self.id = ""
+        self.number = -1  # until it has been told
+        self.id = ""  # the wire's
         self.name = ""
         self.extra: dict[str, Raw] | None = None
-        self.announced = False
-        self.arguments: list[str] = []  # held until the call has a name
-        self.silent = True  # nothing but white space so far
+        self.held: list[str] = []  # arguments, until the call is told
+        self.silent = True  # no arguments so far
+        self.empty = False  # but for `{}`, which may stand for nothing yet
         self.complete = False
         self.sofar: str | None = ""  # while each fragment may repeat all before it
+        self.join = TextJoin()
         self.scanner = Scanner()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it may be complete, so that a name begins another call."""
+        return self.complete or self.empty
 
 
 class ToolCalls:
-    """The tool calls of one choice. `salt` makes the ids that a provider left out."""
+    """The tool calls of one choice. `salt` makes the ids that a provider left out.
+
+    A call is told when its arguments begin, or when it is certain that none come: until then its name may grow.
+    """
 
     def __init__(self, choice: int, salt: str, notes: Notes) -> None:
         self._choice = choice
@@ -50,9 +53,21 @@ class ToolCalls:
         self._notes = notes
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._ids: set[str] = set()
+        self._told = 0
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return self._told
+
+    @property
+    def pending(self) -> bool:
+        """Whether there are calls, told or not."""
+        return bool(self._calls)
+
+    @property
+    def modern(self) -> bool:
+        """Whether calls came as `tool_calls`: then a `function_call` beside them tells them again."""
+        return any(call.kind != "legacy" for call in self._calls)
 
     @property
     def complete(self) -> bool:
@@ -72,37 +87,37 @@ class ToolCalls:
         extra: dict[str, Raw] | None = None,
     ) -> None:
         """Take one fragment and append its events."""
-        call = self._find(index, id, name, line)
-        if call is None:
-            call = _Call(len(self._calls), kind)
-            self._calls.append(call)
-        if index is not None:
-            self._by_index[index] = call
-        if call.announced and ((id and id == call.id) or name):
-            self._notes.add("tool_call_restarted", line)
-        call.id = call.id or id
-        call.name = call.name or name
-        call.extra = call.extra or extra
         if arguments is not None and type(arguments) is not str:
             self._notes.add("tool_arguments_object", line)
             arguments = bytes(as_raw(arguments)).decode()
-        if call.name and not call.announced:
-            self._announce(call, out, line)
+        call = self._find(index, id, name, arguments or "", line)
+        if call is None:
+            self._tell_all(out, line)
+            call = _Call(kind)
+            self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        if call.number >= 0 and ((id and id == call.id) or name):
+            self._notes.add("tool_call_restarted", line)
+        call.id = call.id or id
+        call.extra = call.extra or extra
+        self._name(call, name)
         if arguments:
-            self._append(call, paired(arguments), out, line)
+            self._append(call, call.join.feed(arguments), out, line)
+        if call.name and not call.silent:
+            self._tell(call, out, line)
 
     def close(self, out: list[Event]) -> None:
-        """Finish the choice: nameless calls are given out, calls without arguments get `{}`."""
+        """Finish the choice: what was not told is told, calls without arguments get `{}`."""
+        self._tell_all(out, 0)
         for call in self._calls:
-            if not call.announced:
-                self._notes.add("tool_call_unannounced")
-                self._announce(call, out, 0)
-            if call.silent and call.kind != "custom":
-                self._notes.add("tool_arguments_empty")
+            if call.number >= 0 and call.silent and call.kind != "custom":
+                if not call.empty:
+                    self._notes.add("tool_arguments_empty")
                 out.append(ToolCallDelta(call.number, "{}", self._choice))
-                call.silent = False
+                call.silent, call.complete = False, True
 
-    def _find(self, index: int | None, id: str, name: str, line: int) -> _Call | None:  # noqa: A002
+    def _find(self, index: int | None, id: str, name: str, arguments: str, line: int) -> _Call | None:  # noqa: A002
         """Give the call that a fragment continues, None if it begins one."""
         if index is None:
             self._notes.add("tool_index_missing", line)
@@ -110,9 +125,15 @@ class ToolCalls:
         call = self._by_index.get(index)
         if call is None:
             return None
-        if (id and call.id and id != call.id) or (name and call.complete and not (id and id == call.id)):
+        if id and call.id and id != call.id:
+            known = next((known for known in self._calls if known.id == id), None)
+            if known is None and not call.whole and (not name or (not call.silent and arguments.lstrip()[:1] != "{")):
+                return call  # each fragment has an id of its own
             self._notes.add("tool_index_repeated", line)
-            return next((known for known in self._calls if id and known.id == id), None)
+            return known
+        if name and call.whole and not (id and id == call.id):
+            self._notes.add("tool_index_repeated", line)
+            return None
         return call
 
     def _find_unnumbered(self, id: str, name: str) -> _Call | None:  # noqa: A002
@@ -124,28 +145,49 @@ class ToolCalls:
         if not self._calls:
             return None
         last = self._calls[-1]
-        return None if name and (last.complete or name != last.name) and last.name else last
+        return None if name and (last.whole or name != last.name) and last.name else last
 
-    def _announce(self, call: _Call, out: list[Event], line: int) -> None:
-        call.announced = True
-        if not call.id:
+    def _name(self, call: _Call, name: str) -> None:
+        """Take a name, or more of it: it comes once, in pieces, or each time longer."""
+        if not name or call.number >= 0 or name == call.name:
+            return
+        call.name = name if name.startswith(call.name) else call.name + name
+
+    def _tell_all(self, out: list[Event], line: int) -> None:
+        for call in self._calls:
+            if call.name or call.id or not call.silent:
+                self._tell(call, out, line)
+
+    def _tell(self, call: _Call, out: list[Event], line: int) -> None:
+        if call.number >= 0:
+            return
+        call.number = self._told
+        self._told += 1
+        if not call.name:
+            self._notes.add("tool_call_unannounced", line)
+        told = call.id
+        if not told or told in self._ids:
             self._notes.add("tool_id_missing", line)
-            call.id = f"call_{self._salt}{self._choice}_{call.number}"
-        out.append(ToolCallStarted(call.number, call.id, call.name, self._choice, call.kind, call.extra))
-        out.extend(ToolCallDelta(call.number, piece, self._choice) for piece in call.arguments)
-        call.arguments.clear()
+            told = f"call_{self._salt}{self._choice}_{call.number}"
+        self._ids.add(told)
+        out.append(ToolCallStarted(call.number, told, call.name, self._choice, call.kind, call.extra))
+        out.extend(ToolCallDelta(call.number, piece, self._choice) for piece in call.held)
+        call.held.clear()
 
     def _append(self, call: _Call, arguments: str, out: list[Event], line: int) -> None:
         if call.complete:
             self._notes.add("tool_arguments_trailing", line)
             return
-        if call.kind != "custom":
-            arguments = self._until_complete(call, self._grown(call, arguments, line), line)
-        if call.announced:
-            if arguments:
-                out.append(ToolCallDelta(call.number, arguments, self._choice))
+        if call.kind == "custom":
+            call.silent = False
         else:
-            call.arguments.append(arguments)
+            arguments = self._until_complete(call, self._grown(call, arguments, line), line)
+        if not arguments:
+            return
+        if call.number >= 0:
+            out.append(ToolCallDelta(call.number, arguments, self._choice))
+        else:
+            call.held.append(arguments)
 
     def _grown(self, call: _Call, arguments: str, line: int) -> str:
         """Give what is new in a fragment: some repeat the arguments so far, where no JSON could go on like that."""
@@ -165,10 +207,12 @@ class ToolCalls:
     def _until_complete(self, call: _Call, arguments: str, line: int) -> str:
         """Watch for the end of the arguments' JSON object; give what belongs to it."""
         if call.silent:
-            arguments = arguments.lstrip()
-            if not arguments:
+            arguments = _plain(arguments.strip() if call.empty else arguments.lstrip())
+            if not arguments or arguments.rstrip() in _NOTHING:
+                call.empty = call.empty or bool(arguments)
+                call.sofar = ""
                 return ""
-            call.silent = False
+            call.silent = call.empty = False
             if arguments[0] not in "{[":
                 return arguments  # no object: never counted as whole
         elif not call.scanner.depth:
@@ -182,4 +226,14 @@ class ToolCalls:
         if end < len(encoded):
             self._notes.add("tool_arguments_trailing", line)
             return encoded[:end].decode()
+        return arguments
+
+
+def _plain(arguments: str) -> str:
+    """Read arguments that were encoded twice."""
+    if arguments[:2] not in ('"{', '"['):
+        return arguments
+    try:
+        return msgspec.json.decode(arguments, type=str)
+    except UNREADABLE:
         return arguments

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from trunkline.core.events import Usage
-from trunkline.wire.read import as_count, as_number
+from trunkline.wire.mend import mend
+from trunkline.wire.read import as_count, as_number, dicts
 
 
 class _Details(Struct):
@@ -38,6 +38,16 @@ class _Usage(Struct):
     completionTokens: Any = None  # noqa: N815 - as on the wire
     totalTokens: Any = None  # noqa: N815 - as on the wire
     video_tokens: Any = None
+    reasoning_tokens: Any = None
+    cache_read_input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    promptTokenCount: Any = None  # noqa: N815 - as on the wire
+    candidatesTokenCount: Any = None  # noqa: N815 - as on the wire
+    thoughtsTokenCount: Any = None  # noqa: N815 - as on the wire
+    totalTokenCount: Any = None  # noqa: N815 - as on the wire
+    prompt_n: Any = None
+    cache_n: Any = None
+    predicted_n: Any = None
 
 
 _NO_DETAILS = _Details()
@@ -50,40 +60,44 @@ def read_usage(value: Any) -> Usage | None:
     `completion_tokens` is taken as OpenAI means it, reasoning included; the quirk `reasoning_outside_total`
     repairs it for who counts otherwise.
     """
-    if type(value) is not dict:
+    if type(value) is list:
+        value = next(dicts(value), None)
+    raw = mend(value, _Usage)
+    if raw is None:
         return None
-    try:
-        raw = msgspec.convert(value, _Usage)
-    except msgspec.ValidationError:
-        raw = msgspec.convert({k: v for k, v in value.items() if not k.endswith("_details")}, _Usage)
-    prompt = as_count(raw.prompt_tokens) or as_count(raw.input_tokens) or as_count(raw.promptTokens)
-    completion = (
-        as_count(raw.completion_tokens)
-        or as_count(raw.output_tokens)
-        or as_count(raw.completionTokens)
-        or as_count(raw.video_tokens)
-    )
-    total = as_count(raw.total_tokens) or as_count(raw.totalTokens)
+    read, written = as_count(raw.cache_read_input_tokens), as_count(raw.cache_creation_input_tokens)
+    prompt = _first(raw.prompt_tokens, raw.promptTokens, raw.promptTokenCount)
+    if not prompt:  # these names come with what the cache held beside them
+        prompt = (as_count(raw.input_tokens) + read + written) or as_count(raw.prompt_n) + as_count(raw.cache_n)
+    completion = _first(raw.completion_tokens, raw.output_tokens, raw.completionTokens, raw.video_tokens)
+    if not completion:
+        completion = as_count(raw.candidatesTokenCount) + as_count(raw.thoughtsTokenCount) or as_count(raw.predicted_n)
+    total = _first(raw.total_tokens, raw.totalTokens, raw.totalTokenCount)
     if not (prompt or completion or total):
         return None
     inputs = raw.prompt_tokens_details or raw.input_tokens_details or _NO_DETAILS
     outputs = raw.completion_tokens_details or raw.output_tokens_details or _NO_DETAILS
-    cached = as_count(inputs.cached_tokens) or as_count(raw.cached_tokens) or as_count(raw.prompt_cache_hit_tokens)
+    cached = _first(inputs.cached_tokens, raw.cached_tokens, raw.prompt_cache_hit_tokens, read)
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         total_tokens=max(total, prompt + completion),
         cached_tokens=min(cached, prompt),
-        cache_write_tokens=as_count(inputs.cache_write_tokens) or as_count(inputs.cache_creation_tokens),
+        cache_write_tokens=_first(inputs.cache_write_tokens, inputs.cache_creation_tokens, written),
         audio_input_tokens=as_count(inputs.audio_tokens),
         image_input_tokens=as_count(inputs.image_tokens),
-        reasoning_tokens=as_count(outputs.reasoning_tokens),
+        reasoning_tokens=_first(outputs.reasoning_tokens, raw.reasoning_tokens, raw.thoughtsTokenCount),
         audio_output_tokens=as_count(outputs.audio_tokens),
         image_output_tokens=as_count(outputs.image_tokens),
         accepted_prediction_tokens=as_count(outputs.accepted_prediction_tokens),
         rejected_prediction_tokens=as_count(outputs.rejected_prediction_tokens),
         cost_microusd=_cost(raw),
     )
+
+
+def _first(*values: Any) -> int:
+    """Give the first count that is not zero."""
+    return next((count for value in values if (count := as_count(value))), 0)
 
 
 def _cost(raw: _Usage) -> int | None:
