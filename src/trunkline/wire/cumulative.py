@@ -1,7 +1,5 @@
 """Telling text that grows (each piece repeats all before it) from text that is added to."""
 
-_LONG = 24  # so many letters are not said twice by accident
-
 
 class Cumulative:
     """Watches the first pieces of a text. Deltas that only look alike (`1`, `10`) must not be taken for growth.
@@ -45,9 +43,7 @@ class Cumulative:
 
 def _is_growth(text: str, piece: str) -> bool:
     """Say whether a repetition is no accident: words, not digits or marks, and no echo such as `ha`, `haha`."""
-    if len(piece) == len(text):
-        return len(text) >= _LONG
-    if not text[0].isalpha() or piece.removeprefix(text).startswith(text):
+    if len(piece) == len(text) or not text[0].isalpha() or piece.removeprefix(text).startswith(text):
         return False
     letters = {letter for letter in text if letter.isalpha()}
     if len(letters) >= 3 or (len(letters) >= 2 and not text.isascii()):

@@ -68,7 +68,8 @@ def _walk(value: dict[str, Any], kind: MediaKind, depth: int) -> list[Media]:
         items = value.get(name)
         film: MediaKind = "video" if name.startswith("video") else kind
         for item in items if type(items) is list else [items]:
-            media = media_of({**value, "url": item} if name.endswith("url") else item, film)
+            named = name.endswith("url") and type(item) is str  # the cover stands beside it
+            media = media_of({**value, "url": item} if named else item, film)
             if media is not None:
                 found.append(media)
             elif type(item) is dict and depth:

@@ -72,7 +72,7 @@ class ToolCalls:
     @property
     def complete(self) -> bool:
         """Whether no call's arguments are cut."""
-        return all(call.complete or call.silent for call in self._calls)
+        return all(call.complete or call.silent or call.kind == "custom" for call in self._calls)
 
     def feed(  # noqa: PLR0913 - the members of one fragment
         self,
