@@ -14,20 +14,23 @@ from trunkline.core.events import (
     Extras,
     Failed,
     Started,
+    Usage,
     UsageReported,
 )
 from trunkline.core.finish import is_word
 from trunkline.core.notes import Notes
 from trunkline.wire.error_body import is_error, read_error, read_error_body, unwrapped
-from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, Frame
+from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, Frame, Parse
 from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
 from trunkline.wire.openai_choice import ChoiceReader
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk
 from trunkline.wire.read import as_count, as_dict, as_name, as_text
 from trunkline.wire.reader import EventReader
+from trunkline.wire.repeated import ReasoningText, Repeated
 from trunkline.wire.usage import read_usage
 
+_NO_DELTA = Delta()
 _INCLUDE_USAGE = Raw(b'{"include_usage":true}')
 
 
@@ -42,7 +45,7 @@ class ChatDecoder:
         self._started = False
         self._ended = False
         self._failed = False
-        self._counted = False
+        self._counted: Any = None
         self._kept: dict[str, Any] = {}
 
     def feed(self, frames: list[Frame]) -> list[Event]:
@@ -53,12 +56,18 @@ class ChatDecoder:
                 break
             if frame.kind == "json":
                 chunk = frame.value
+                if type(chunk) is str and not self._ended:
+                    self._states[0].text(chunk, None, frame.line, out)
+                    continue
+                if type(chunk) is ReasoningText and not self._ended:
+                    self._states[0].reason(str(chunk), frame.line, out)
+                    continue
                 if chunk is None:
                     chunk = mend_chunk(read_loose(frame.data, self._notes, frame.line))
                 if chunk is None:
                     continue
                 if self._ended:
-                    self._late(chunk, frame, out)
+                    self._late(chunk, frame)
                 else:
                     self._chunk(chunk, frame, out)
             elif frame.kind == "done" and not self._ended:
@@ -68,10 +77,13 @@ class ChatDecoder:
         return out
 
     def close(self) -> list[Event]:
-        """Give what was held back."""
+        """Give what was held back, and what was counted."""
         out: list[Event] = []
         for state in self._states:
             state.close(out)
+        usage = self._counted if isinstance(self._counted, Usage) else read_usage(self._counted)
+        if usage is not None:
+            out.append(UsageReported(usage))
         return out
 
     def _end(self, out: list[Event]) -> None:
@@ -83,11 +95,11 @@ class ChatDecoder:
                 return
         out.append(Ended())
 
-    def _late(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
+    def _late(self, chunk: Chunk | str, frame: Frame) -> None:
         """Read what comes after the end mark: nothing but usage counts."""
         self._notes.add("data_after_done", frame.line)
-        if chunk.usage is not None:
-            self._usage(chunk.usage, out)
+        if not isinstance(chunk, str) and chunk.usage is not None:
+            self._usage(chunk.usage)
 
     def _chunk(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
         choices = chunk.choices
@@ -102,14 +114,13 @@ class ChatDecoder:
                 self._extras(chunk, out)
             single = len(choices) == 1
             for position, choice in enumerate(choices):
-                self._choice(choice, 0 if single else position, frame.line, out, single=single)
+                self._choice(choice, -1 if single else position, frame.line, out)
         elif chunk.finish_reason and type(chunk.finish_reason) is str and self._started:
             self._finish(self._state(0), chunk.finish_reason, frame.line, out)
-        counted = chunk.usage or chunk.usageMetadata or (None if self._counted else chunk.timings)
-        if counted is not None:
-            self._usage(counted, out)
-        if chunk.x_groq is not None:
-            self._groq(as_dict(chunk.x_groq), out)
+        if chunk.usage is not None:
+            self._usage(chunk.usage)
+        if chunk.x_groq is not None or chunk.usageMetadata is not None or chunk.timings is not None:
+            self._counts(chunk, out)
         if choices and (chunk.media is not None or chunk.images or chunk.videos):
             members = {"media": chunk.media, "images": chunk.images, "videos": chunk.videos, "model": chunk.model}
             for item in media_in(members):
@@ -163,7 +174,7 @@ class ChatDecoder:
                 self._start(chunk, out)
             for choice in chunk.choices or ():
                 choice.finish_reason = choice.error = None
-                self._choice(choice, 0, frame.line, out)
+                self._choice(choice, -1, frame.line, out)
 
     def _fail(self, error: UpstreamError, out: list[Event], line: int) -> None:
         if not self._failed:
@@ -177,14 +188,15 @@ class ChatDecoder:
             states.append(ChoiceReader(len(states), self._salt, self._notes))
         return states[index]
 
-    def _choice(self, choice: Choice, position: int, line: int, out: list[Event], *, single: bool = True) -> None:
+    def _choice(self, choice: Choice, position: int, line: int, out: list[Event]) -> None:
+        """Read a choice; its position among several, or -1, stands in for an index that is wrong."""
         index = choice.index
         if type(index) is not int or not 0 <= index < 128:
             self._notes.add("choice_index_missing", line)
-            index = position
+            index = max(position, 0)
         if self._n is not None and index >= self._n:
             self._notes.add("choice_index_wrong", line)
-            if not single:
+            if position >= 0:
                 return  # an answer too many
             index = 0
         state = self._states[index] if index < len(self._states) else self._state(index)
@@ -200,16 +212,16 @@ class ChatDecoder:
 
     def _rest(self, choice: Choice, delta: Delta | None, state: ChoiceReader, line: int, out: list[Event]) -> None:
         """Read what stands beside the delta, or wrongly within it: usage, an error, the finish."""
-        usage = choice.usage or (delta and delta.usage)
-        if usage:
+        if delta is None:
+            delta = _NO_DELTA
+        if choice.usage or delta.usage:
             self._notes.add("usage_odd", line)
-            self._usage(usage, out)
-        error = choice.error or (delta and delta.error)
-        if error:
-            self._fail(read_error({"error": error}), out, line)
+            self._usage(choice.usage or delta.usage)
+        if choice.error or delta.error:
+            self._fail(read_error({"error": choice.error or delta.error}), out, line)
             return
-        reason = choice.finish_reason or choice.finishReason or (delta and delta.finish_reason)
-        if not reason:
+        reason = choice.finish_reason or choice.finishReason or delta.finish_reason
+        if not reason and (choice.stop_reason or choice.native_finish_reason):
             word = as_text(choice.stop_reason) or as_text(choice.native_finish_reason)
             reason = word if is_word(word) else None
         if type(reason) is str:
@@ -232,19 +244,28 @@ class ChatDecoder:
             return Delta(content=choice.text)
         return None
 
-    def _usage(self, value: Any, out: list[Event]) -> None:
-        usage = read_usage(value)
-        if usage is not None:
-            self._counted = True
-            out.append(UsageReported(usage))
-        elif as_dict(value):
-            self._notes.add("usage_zero")
+    def _usage(self, value: Any) -> None:
+        """Keep the last usage with content, read at the end: some send one with every chunk."""
+        usage = value if as_count(as_dict(value).get("completion_tokens")) else read_usage(value)
+        if usage is None:
+            if as_dict(value):
+                self._notes.add("usage_zero")
+            return
+        if self._counted is not None:
+            self._notes.add("usage_repeated")
+        self._counted = usage
 
-    def _groq(self, value: dict[str, Any], out: list[Event]) -> None:
-        if value.get("usage"):
-            self._usage(value.get("usage"), out)
-        if value.get("error"):
-            self._fail(read_error({"error": value.get("error")}), out, 0)
+    def _counts(self, chunk: Chunk, out: list[Event]) -> None:
+        """Read usage in the places that single providers have for it."""
+        if chunk.usageMetadata is not None:
+            self._usage(chunk.usageMetadata)
+        elif chunk.timings is not None and self._counted is None:
+            self._usage(chunk.timings)
+        groq = as_dict(chunk.x_groq)
+        if groq.get("usage"):
+            self._usage(groq.get("usage"))
+        if groq.get("error"):
+            self._fail(read_error({"error": groq.get("error")}), out, 0)
 
     def _extras(self, chunk: Chunk, out: list[Event]) -> None:
         """Keep the members that OpenAI's and known clients read, each value once."""
@@ -292,8 +313,12 @@ def recognises(value: dict[str, Any]) -> bool:
     return type(value.get("choices")) in (list, dict) or unwrapped(value) is not None
 
 
+def _reader(_parse: Parse, notes: Notes) -> EventReader:
+    return EventReader(Repeated().parse, notes)
+
+
 def _error(status: int, body: bytes, retry_after: str) -> UpstreamError:
     return read_error_body(status, body, retry_after)
 
 
-DIALECT = ChatDialect("openai_chat", parse_chunk, EventReader, ChatDecoder, build, _error, recognises)
+DIALECT = ChatDialect("openai_chat", parse_chunk, _reader, ChatDecoder, build, _error, recognises)

@@ -9,7 +9,7 @@ from msgspec import Raw
 from trunkline.core.errors import UpstreamError
 from trunkline.core.events import Event, Extras, Finished, MediaReady, ReasoningDelta, RefusalDelta, TextDelta
 from trunkline.core.finish import is_failure, is_known, read_finish
-from trunkline.core.media import Media
+from trunkline.core.media import Media, MediaKind
 from trunkline.core.notes import Notes
 from trunkline.wire.cumulative import Cumulative
 from trunkline.wire.logprobs import read_logprobs
@@ -104,12 +104,12 @@ class ChoiceReader:
 
     def delta(self, delta: Delta, logprobs: Any, line: int, out: list[Event]) -> None:
         """Read a whole delta: reasoning goes before content, calls after it."""
-        content = delta.content
-        reasoning = delta.reasoning_content or delta.reasoning or delta.thinking or _rare_reasoning(delta)
+        reasoning = delta.reasoning_content or delta.reasoning or delta.thinking
+        if not reasoning and (delta.thought or delta.reasoning_text or delta.thinking_content or delta.thinking_blocks):
+            reasoning = _rare_reasoning(delta)
         if reasoning or delta.reasoning_details:
             self._reasoning(reasoning, delta.reasoning_details, line, out)
-        if content is None and type(delta.text) is str:
-            content = delta.text
+        content = delta.text if delta.content is None and type(delta.text) is str else delta.content
         if content is not None and content != "":
             if type(content) is not str:
                 self.content(content, line, out)
@@ -117,28 +117,31 @@ class ChoiceReader:
                 self.reason(_TAG.sub("", content), line, out)
             else:
                 self.text(content, logprobs, line, out)
-        if delta.refusal and type(delta.refusal) is str:
-            out.append(RefusalDelta(paired(delta.refusal), self.index))
         if delta.tool_calls:
             for fragment in delta.tool_calls:
                 self.tool(fragment, line, out)
         elif delta.function_call is not None and not self.calls.modern:
             self._function_call(delta.function_call, line, out)
-        self._media(delta, out)
+        self._rest(delta, out)
+
+    def _rest(self, delta: Delta, out: list[Event]) -> None:
+        """Read what few deltas have."""
+        if delta.refusal and type(delta.refusal) is str:
+            out.append(RefusalDelta(paired(delta.refusal), self.index))
+        if delta.images or delta.image or delta.image_url or delta.attachments or delta.multi_mod_content:
+            for items in (delta.images, delta.image, delta.image_url, delta.attachments, delta.multi_mod_content):
+                self._media(items, "image", out)
+        if delta.videos or delta.video or delta.video_url:
+            for items in (delta.videos, delta.video, delta.video_url):
+                self._media(items, "video", out)
         if delta.annotations or delta.audio:
             members = {"annotations": delta.annotations, "audio": delta.audio}
             fields = {name: as_raw(value) for name, value in members.items() if value}
             out.append(Extras(fields, self.index))
 
-    def _media(self, delta: Delta, out: list[Event]) -> None:
-        for items in (delta.images, delta.image, delta.image_url, delta.attachments, delta.multi_mod_content):
-            if items:
-                for item in items if type(items) is list else [items]:
-                    self.media_ready(media_of(item), out)
-        for items in (delta.videos, delta.video, delta.video_url):
-            if items:
-                for item in items if type(items) is list else [items]:
-                    self.media_ready(media_of(item, "video"), out)
+    def _media(self, items: Any, kind: MediaKind, out: list[Event]) -> None:
+        for item in items if type(items) is list else [items]:
+            self.media_ready(media_of(item, kind), out)
 
     def _reasoning(self, plain: Any, details: Any, line: int, out: list[Event]) -> None:
         text = _words(plain)
@@ -157,8 +160,9 @@ class ChoiceReader:
     def tool(self, fragment: ToolFragment, line: int, out: list[Event]) -> None:
         """Read a fragment of a tool call."""
         custom = fragment.custom is not None
-        flat = fragment.arguments or fragment.parameters or fragment.input
-        function = fragment.custom or fragment.function or Function(fragment.name, flat)
+        function = fragment.custom or fragment.function
+        if function is None:
+            function = Function(fragment.name, fragment.arguments or fragment.parameters or fragment.input)
         index = fragment.index
         if type(index) is not int or index < 0:
             index = int(index) if type(index) is str and index.isdecimal() and len(index) < 5 else None

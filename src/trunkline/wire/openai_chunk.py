@@ -10,7 +10,7 @@ from trunkline.wire.mend import mend
 from trunkline.wire.read import dicts
 
 
-class Function(Struct):
+class Function(Struct, gc=False):
     """The function of a tool-call fragment."""
 
     name: Any = None
@@ -18,7 +18,7 @@ class Function(Struct):
     input: Any = None
 
 
-class ToolFragment(Struct):
+class ToolFragment(Struct, gc=False):
     """A piece of a tool call."""
 
     index: Any = None
@@ -33,7 +33,7 @@ class ToolFragment(Struct):
     input: Any = None
 
 
-class Delta(Struct):
+class Delta(Struct, gc=False):
     """What a choice says; a message of an unstreamed answer has the same members."""
 
     role: Any = None
@@ -66,7 +66,7 @@ class Delta(Struct):
     error: Any = None
 
 
-class Choice(Struct):
+class Choice(Struct, gc=False):
     """One of the answers."""
 
     index: Any = None
@@ -84,7 +84,7 @@ class Choice(Struct):
     error: Any = None
 
 
-class Chunk(Struct):
+class Chunk(Struct, gc=False):
     """A chunk, a completion, an error, or another dialect's object (then `choices` is None)."""
 
     choices: list[Choice] | None = None

@@ -101,10 +101,13 @@ class ToolCalls:
             self._notes.add("tool_call_restarted", line)
         call.id = call.id or id
         call.extra = call.extra or extra
-        self._name(call, name)
+        if name:
+            self._name(call, name)
         if arguments:
-            self._append(call, call.join.feed(arguments), out, line)
-        if call.name and not call.silent:
+            if call.join.held or not arguments.isascii():
+                arguments = call.join.feed(arguments)
+            self._append(call, arguments, out, line)
+        if call.number < 0 and call.name and not call.silent:
             self._tell(call, out, line)
 
     def close(self, out: list[Event]) -> None:
@@ -149,7 +152,7 @@ class ToolCalls:
 
     def _name(self, call: _Call, name: str) -> None:
         """Take a name, or more of it: it comes once, in pieces, or each time longer."""
-        if not name or call.number >= 0 or name == call.name:
+        if call.number >= 0 or name == call.name:
             return
         call.name = name if name.startswith(call.name) else call.name + name
 
@@ -181,7 +184,9 @@ class ToolCalls:
         if call.kind == "custom":
             call.silent = False
         else:
-            arguments = self._until_complete(call, self._grown(call, arguments, line), line)
+            if call.sofar is not None:
+                arguments = self._grown(call, call.sofar, arguments, line)
+            arguments = self._until_complete(call, arguments, line)
         if not arguments:
             return
         if call.number >= 0:
@@ -189,11 +194,8 @@ class ToolCalls:
         else:
             call.held.append(arguments)
 
-    def _grown(self, call: _Call, arguments: str, line: int) -> str:
+    def _grown(self, call: _Call, sofar: str, arguments: str, line: int) -> str:
         """Give what is new in a fragment: some repeat the arguments so far, where no JSON could go on like that."""
-        sofar = call.sofar
-        if sofar is None:
-            return arguments
         if not sofar:
             call.sofar = arguments.lstrip()
         elif len(arguments) > len(sofar) and arguments.startswith(sofar) and sofar.rstrip()[-1] not in ":[,":
