@@ -1,6 +1,7 @@
 """Reading JSON that is nearly right: broken UTF-8, half surrogates, control characters in strings."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import Raw
 from trunkline.core.notes import Notes
 from trunkline.wire.frame import UNREADABLE
 
+_HALF = re.compile("[\ud800-\udfff]")
 Loose = bytes | bytearray | memoryview
 _JOINED = frozenset(("content", "text", "response", "delta", "reasoning_content", "reasoning", "thinking", "arguments"))
 
@@ -56,13 +58,9 @@ def _whole(value: Any, name: str = "", joined: frozenset[str] = frozenset()) -> 
 
 def paired(text: str) -> str:
     """Pair surrogates, and replace those without a partner."""
-    if text.isascii():
+    if text.isascii() or _HALF.search(text) is None:
         return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class TextJoin:

@@ -66,6 +66,8 @@ def _walk(value: dict[str, Any], kind: MediaKind, depth: int) -> list[Media]:
     found: list[Media] = []
     for name in _MEDIA:
         items = value.get(name)
+        if items is None:
+            continue
         film: MediaKind = "video" if name.startswith("video") else kind
         for item in items if type(items) is list else [items]:
             named = name.endswith("url") and type(item) is str  # the cover stands beside it

@@ -61,8 +61,8 @@ class ChoiceReader:
                 self.cumulative = None
         if not text:
             return
-        self.recent.append(text)
-        self.recent_chars += len(text)
+        self.recent.append(text[-_KEPT_CHARS:])
+        self.recent_chars += len(self.recent[-1])
         self.chars += len(text)
         if self.recent_chars > 2 * _KEPT_CHARS:
             kept = "".join(self.recent)[-_KEPT_CHARS:]

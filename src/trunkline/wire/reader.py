@@ -14,7 +14,8 @@ _FIELD = re.compile(rb"(data|event|id|retry|error)[ \t]*:[ \t]?", re.IGNORECASE)
 _DONE = b"[DONE]"
 _DONE_MANGLED = re.compile(rb'["\']?[\[<|]*\s*(done|end|eos|stream_end)\s*[\]>|]*["\']?[.;,]?', re.IGNORECASE)
 _SPACE = b" \t\x00\x0b\x0c\x1e"
-_JUNK = re.compile(rb"(\xef\xbb\xbf|\xc2\xa0|[ \t\x00\x0b\x0c\x1e])+")  # marks and blanks that begin nothing
+_JUNK = re.compile(rb"(?:(\xef\xbb\xbf|\xc2\xa0)|[ \t\x00\x0b\x0c\x1e])+")  # marks and blanks that begin nothing
+_LARGE = 256 * 1024  # such a line is not copied
 _PROMPT_BYTES = 16 * 1024  # a line this short is tried before its newline is there
 
 
@@ -115,11 +116,28 @@ class EventReader:
         if self._begun:
             self._begun = False
             self._read_more(piece, frames)
-        else:
-            line, self._tail = self._tail, bytearray()
-            line += piece
+            self._line += 1
+            return
+        line, self._tail = self._tail, bytearray()
+        line += piece
+        if len(line) < _LARGE:
+            self._read_lines([bytes(line)], frames)
+            return
+        if not self._read_large(memoryview(line), frames):
             self._read_line(line, frames)
         self._line += 1
+
+    def _read_large(self, line: memoryview, frames: list[Frame]) -> bool:
+        """Read a large event without a copy of it."""
+        if self._scanner.buffer or bytes(line[:5]) != b"data:":
+            return False
+        try:
+            value = self._parse(line[5:])
+        except UNREADABLE:
+            return False
+        self._separate(prefixed=True)
+        frames.append(Frame("json", line[5:], value, self._event, self._line))
+        return True
 
     def _grow(self, piece: bytes, frames: list[Frame]) -> None:
         """Keep the start of a line; give out a value in it that is whole already."""
@@ -152,7 +170,7 @@ class EventReader:
         """Say whether a line is JSON without a prefix: it is scanned as it comes, its newline may never come."""
         if self._scanner.buffer:
             return False
-        first = bytes(tail.lstrip(_SPACE)[:2])
+        first = bytes(tail[:64].lstrip(_SPACE)[:2])
         return first[:1] == b"{" or first in (b"[{", b"[ ", b"[[") or (self._in_array and first[:1] in (b",", b"]"))
 
     def _overflow(self, frames: list[Frame]) -> None:
@@ -168,25 +186,23 @@ class EventReader:
             self._continue(line, frames)
             return
         text = line.strip(_SPACE) if whole else line
-        if text[:1] in (b"\xef", b"\xc2"):
-            text = self._without_marks(text)
-        if text[:1] == b":":
+        at = self._skip_marks(text, 0)
+        if text[at : at + 1] == b":":
             frames.append(Frame("comment", line=self._line))
             return
         prefixes = 0
-        while text and (field := _FIELD.match(text)) is not None:
+        while (field := _FIELD.match(text, at)) is not None:
             name = field.group(1).lower()
-            text = text[field.end() :].strip(_SPACE)
-            if text[:1] in (b"\xef", b"\xc2"):
-                text = self._without_marks(text)
+            at = self._skip_marks(text, field.end())
             if name == b"data":
                 prefixes += 1
             elif name == b"error":
                 self._event = "error"
             else:
                 if name == b"event":
-                    self._event = text.decode("utf-8", "replace").strip().lower()
+                    self._event = text[at:].decode("utf-8", "replace").strip().lower()
                 return
+        text = text[at:]
         if prefixes > 1 and text:
             self._notes.add("data_prefix_doubled", self._line)
         if text:
@@ -195,13 +211,14 @@ class EventReader:
         elif prefixes:
             self._no_data(frames)
 
-    def _without_marks(self, text: bytes | bytearray) -> bytes | bytearray:
-        """Leave out a byte order mark, or a blank that is none in ASCII."""
-        found = _JUNK.match(text)
+    def _skip_marks(self, text: bytes | bytearray, at: int) -> int:
+        """Give the position behind blanks, byte order marks, and blanks that are none in ASCII."""
+        found = _JUNK.match(text, at)
         if found is None:
-            return text
-        self._notes.add("bom", self._line)
-        return text[found.end() :]
+            return at
+        if found.group(1) is not None:
+            self._notes.add("bom", self._line)
+        return found.end()
 
     def _no_data(self, frames: list[Frame]) -> None:
         """Read an empty `data:`: its event's name may say all."""

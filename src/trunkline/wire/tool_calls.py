@@ -53,6 +53,8 @@ class ToolCalls:
         self._notes = notes
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+        self._untold: list[_Call] = []
         self._ids: set[str] = set()
         self._told = 0
 
@@ -95,11 +97,14 @@ class ToolCalls:
             self._tell_all(out, line)
             call = _Call(kind)
             self._calls.append(call)
+            self._untold.append(call)
         if index is not None:
             self._by_index[index] = call
         if call.number >= 0 and ((id and id == call.id) or name):
             self._notes.add("tool_call_restarted", line)
-        call.id = call.id or id
+        if id and not call.id:
+            call.id = id
+            self._by_id.setdefault(id, call)
         call.extra = call.extra or extra
         if name:
             self._name(call, name)
@@ -129,7 +134,7 @@ class ToolCalls:
         if call is None:
             return None
         if id and call.id and id != call.id:
-            known = next((known for known in self._calls if known.id == id), None)
+            known = self._by_id.get(id)
             if known is None and not call.whole and (not name or (not call.silent and arguments.lstrip()[:1] != "{")):
                 return call  # each fragment has an id of its own
             self._notes.add("tool_index_repeated", line)
@@ -141,7 +146,7 @@ class ToolCalls:
 
     def _find_unnumbered(self, id: str, name: str) -> _Call | None:  # noqa: A002
         if id:
-            known = next((call for call in self._calls if call.id == id), None)
+            known = self._by_id.get(id)
             if known or name or not self._calls or self._calls[-1].id:
                 return known
             return self._calls[-1]
@@ -157,13 +162,14 @@ class ToolCalls:
         call.name = name if name.startswith(call.name) else call.name + name
 
     def _tell_all(self, out: list[Event], line: int) -> None:
-        for call in self._calls:
+        for call in self._untold.copy():
             if call.name or call.id or not call.silent:
                 self._tell(call, out, line)
 
     def _tell(self, call: _Call, out: list[Event], line: int) -> None:
         if call.number >= 0:
             return
+        self._untold.remove(call)
         call.number = self._told
         self._told += 1
         if not call.name:

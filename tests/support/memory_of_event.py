@@ -1,0 +1,54 @@
+"""Runs one huge event through the whole line in a process of its own; prints by how many bytes memory grew at most."""
+
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from trunkline.core.chat import ChatRequest
+from trunkline.core.events import Ended
+from trunkline.core.notes import Notes
+from trunkline.dialects import CHAT_DIALECTS
+from trunkline.ingress.inline_media import InlineMedia
+from trunkline.ingress.openai_chat import ChunkEncoder
+from trunkline.pipeline import ChatLine
+
+READ_BYTES = 64 * 1024
+AROUND = {
+    "text": ('data: {"choices":[{"index":0,"delta":{"content":"', '"},"finish_reason":"stop"}]}\n\n'),
+    "picture": (
+        'data: {"choices":[{"index":0,"delta":{"images":[{"image_url":{"url":"data:image/png;base64,',
+        '"}}]},"finish_reason":"stop"}]}\n\n',
+    ),
+    "body": ('{"choices":[{"index":0,"message":{"content":"', '"},"finish_reason":"stop"}]}'),
+    "pretty": ('data: {\n"choices":[{"index":0,"delta":{"content":"', '"},\n"finish_reason":"stop"}]}\n\n'),
+    "unasked": (
+        'data: {"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"',
+        '"}}]},"finishReason":"STOP"}]}\n\n',
+    ),
+}
+
+
+def reads(shape: str, size: int) -> Iterator[bytes]:
+    begin, end = AROUND[shape]
+    yield begin.encode()
+    for _ in range((size - len(begin) - len(end)) // READ_BYTES):
+        yield b"iVBORw0K" * (READ_BYTES // 8)
+    yield end.encode()
+
+
+def main(shape: str, size: int) -> None:
+    line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes(), salt="s")
+    inline, encoder = InlineMedia(), ChunkEncoder(ChatRequest("m", {}, stream=True), id="x", created=1)
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    written = 0
+    for data in reads(shape, size):
+        written += sum(map(len, encoder.encode(inline.feed(line.feed(data)))))
+    events = line.close()
+    assert isinstance(events[-1], Ended)
+    assert written > size * 0.99
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
