@@ -56,7 +56,14 @@ def test_cuts_do_not_matter(case: Case) -> None:
 def test_line_endings_do_not_matter(case: Case, ending: bytes) -> None:
     if case.folder.joinpath("upstream.bin").exists() or b"\r" in case.upstream:
         return
-    assert joined(run(case, [case.upstream.replace(b"\n", ending)])[0]) == joined(run(case, [case.upstream])[0])
+    data = case.upstream.replace(b"\n", ending)
+    whole = joined(run(case, [case.upstream])[0])
+    assert joined(run(case, [data])[0]) == whole
+    chance = random.Random(case.name)
+    for _ in range(3):
+        cuts = sorted(chance.randrange(len(data)) for _ in range(9))
+        pieces = [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+        assert joined(run(case, pieces)[0]) == whole
 
 
 @every_case
