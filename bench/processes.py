@@ -53,7 +53,7 @@ class Program:
         self.stop()
 
     def wait_healthy(self, port: int, path: str, timeout_s: float) -> None:
-        """Return at the first 200, its time kept in `healthy_s`. Raises BenchError with the end of the log."""
+        """Return at the first 200, its time kept in `healthy_s`. Raises BenchError with the log's last line."""
         while (waited := time.monotonic() - self.begun) < timeout_s and self.process.poll() is None:
             if http_status(port, path) == 200:
                 self.healthy_s = waited
@@ -61,7 +61,8 @@ class Program:
             time.sleep(0.005)
         ended = self.process.poll()
         why = f"did not answer {path} in {timeout_s:.0f} s" if ended is None else f"ended with status {ended}"
-        raise BenchError(f"{self.name} {why}; the end of {self.log}:\n{self.log.read_text(errors='replace')[-1500:]}")
+        last = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
+        raise BenchError(f"{self.name} {why}; the last line of {self.log.name} in bench/build/run: {last}")
 
     def pin(self, cores: set[int]) -> None:
         """Move the program itself (not its children) to other cores."""

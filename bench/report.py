@@ -37,6 +37,7 @@ ROWS = (
     Row("unstreamed-64", "requests_s", "unstreamed × 64, requests/s", at_least=0.25),
     Row("unstreamed-16", "requests_s", "… × 16, requests/s"),
     Row("unstreamed-1", "requests_s", "… × 1, requests/s"),
+    Row("unstreamed-64", "cpu_us_per_request", "… × 64, CPU µs per request"),
     Row("paced", "cpu_s_per_mchunk", "100 streams paced at 10 ms, CPU s per million chunks", ".1f", at_most=2.5),
     Row("paced", "chunk_p50_ms", "… from upstream to client per chunk, p50 ms", ".3f", at_most=0.25, absolute=True),
     Row("paced", "chunk_p99_ms", "… p99 ms", ".3f", at_most=2, absolute=True),

@@ -39,7 +39,6 @@ def arguments() -> argparse.Namespace:
         default=1,
         help="with 64 fast streams, let the load read this much together (default 1; 0: load is the bottleneck)",
     )
-    parser.add_argument("--nice", metavar="N", type=int, default=0, help="go before what else runs here (-20, as root)")
     parser.add_argument("--gateway-core", type=int, default=0)
     parser.add_argument("--load-core", type=int, default=1)
     return parser.parse_args()
@@ -92,8 +91,9 @@ class Run:
     def entrants(self, scenario: Scenario) -> Iterator[Server]:
         """Give who takes part."""
         if scenario.workers:
-            if any(server.name == "trunkline" for server in self.contestants):
-                yield from (servers.trunkline(), servers.trunkline(9212, workers=2))
+            for server in self.contestants:
+                if server.name == "trunkline":
+                    yield from (server, servers.trunkline(9212, workers=2))
             return
         if not scenario.fresh:
             yield servers.direct()
@@ -105,8 +105,6 @@ class Run:
         cores = self.lab.both if scenario.workers else str(self.lab.gateway_core)
         with ExitStack() as stack:
             kept: dict[str, Program | None] = {}
-            if not scenario.fresh:
-                kept = {server.name: stack.enter_context(server.running(cores)) for server in entrants}
             for turn in range(self.rounds):
                 for server in entrants:
                     gave: Metrics | str
@@ -115,6 +113,8 @@ class Run:
                             with server.running(cores) as program:
                                 gave = scenario.run(self.lab, server, program)
                         else:
+                            if server.name not in kept:
+                                kept[server.name] = stack.enter_context(server.running(cores))
                             gave = scenario.run(self.lab, server, kept[server.name])
                     except BenchError as error:
                         gave = str(error)
@@ -131,8 +131,6 @@ class Run:
 
 def prepare(args: argparse.Namespace) -> None:
     """Raise limits, refuse what cannot be measured, let signals end the run in order."""
-    if args.nice:
-        os.nice(args.nice)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if not {args.gateway_core, args.load_core} <= os.sched_getaffinity(0) or args.gateway_core == args.load_core:
