@@ -80,29 +80,44 @@ def serve(listener: socket.socket, answer: bytes) -> None:
             connection.sendall(answer[300:])
 
 
+def load(port: int) -> dict[str, int]:
+    """Let the load generator ask once; gives the faults it found."""
+    argv = [STREAMLOAD, "load", "--port", port, "--model", "x", "--requests", 1, "--chunks", CHUNKS]
+    said = subprocess.run(list(map(str, argv)), capture_output=True, check=True, timeout=20).stdout
+    faults: dict[str, int] = json.loads(said)["faults"]
+    return faults
+
+
 def judge(answer: bytes) -> dict[str, int]:
     """Let the load generator read this answer once."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, args=(listener, answer))
         thread.start()
-        port = listener.getsockname()[1]
-        argv = [STREAMLOAD, "load", "--port", port, "--model", "x", "--requests", 1, "--chunks", CHUNKS]
-        said = subprocess.run(list(map(str, argv)), capture_output=True, check=True, timeout=20).stdout
+        faults = load(listener.getsockname()[1])
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
-    faults: dict[str, int] = json.loads(said)["faults"]
     return faults
+
+
+def nobody() -> dict[str, int]:
+    """Let the load generator ask where nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return load(bound.getsockname()[1])
 
 
 def main() -> int:
     """Try all; exit 1 when something went unnoticed."""
     wrong = 0
+    if (said := nobody()) != {"not_connected": 1}:
+        wrong += 1
+        print(f"nobody listens, and it was {said}")
     for fault, answer in cases():
         said = judge(answer)
         if said != ({fault: 1} if fault else {}):
             wrong += 1
             print(f"must be {fault or 'no fault'}, was {said}: {answer[-300:]!r}")
-    print(f"{len(cases()) - wrong} of {len(cases())} answers judged rightly")
+    print(f"{len(cases()) + 1 - wrong} of {len(cases()) + 1} judged rightly")
     return 1 if wrong else 0
 
 

@@ -88,6 +88,7 @@ static void cut(Asker *a, uint64_t now) {
 
 static void write_on(Asker *a) {
   ssize_t sent = send(a->fd, request.at + a->sent, request.len - a->sent, MSG_NOSIGNAL);
+  if (sent < 0 && errno != EAGAIN) return cut(a, now_ns());
   if (sent > 0) a->sent += (size_t)sent;
   if (a->sent == request.len) rewatch(epoll, a->fd, EPOLLIN, a);
 }
