@@ -42,7 +42,8 @@ class ChatLine:
             quirk.events(notes) for quirk in (QUIRKS[name] for name in quirks) if quirk.events is not None
         ]
         self._normaliser = Normaliser(notes, ends_open=dialect.ends_open)
-        self._checks = ChunkChecks(notes) if notes.thorough else None
+        self.checks = ChunkChecks(notes) if notes.thorough else None
+        """Sees every frame, for who wants to read the departures one by one."""
         self._fresh = True
         self._head = b""
         self._certain = False
@@ -68,8 +69,8 @@ class ChatLine:
     def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:
         """Say that no more bytes come; see `Normaliser.close`."""
         events = self._run([*self._reader.feed(self._head), *self._reader.close()])
-        if self._checks is not None:
-            self._checks.close()
+        if self.checks is not None:
+            self.checks.close()
         if self.over:
             return events
         events += self._normaliser.feed(self._filtered(self._decoder.close(), last=True))
@@ -102,8 +103,8 @@ class ChatLine:
         return data
 
     def _run(self, frames: list[Frame]) -> list[Event]:
-        if self._checks is not None:
-            self._checks.feed(frames)
+        if self.checks is not None:
+            self.checks.feed(frames)
         if not self._certain:
             self._look(frames)
         events = self._decoder.feed(frames)

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("page", "text"), [("configuration.md", pages.configuration()), ("providers.md", pages.providers())]
+    ("page", "text"),
+    [("configuration.md", pages.configuration()), ("providers.md", pages.providers()), ("rules.md", pages.rules())],
 )
 def test_the_generated_part_is_current(page: str, text: str) -> None:
     written = (ROOT / "docs" / page).read_text("utf-8")

@@ -7,19 +7,22 @@ import typer
 
 
 def inspect(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="The capture; `-` is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="The capture, as it was pasted; `-` is standard input.")
+    ],
     *,
     json: Annotated[bool, typer.Option("--json", help="Write JSON for tools.")] = False,
 ) -> None:
     """List what a provider's stream does wrong, and what it says. Exit 0: clean, 1: repairable, 2: broken."""
-    import msgspec
-
     from trunkline.cli.capture import read_capture
-    from trunkline.cli.report import examine, show
+    from trunkline.inspection.examine import examine
 
     report = examine(read_capture(file))
     if json:
-        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+        sys.stdout.buffer.write(report.as_json() + b"\n")
+        sys.stdout.buffer.flush()
     else:
+        from trunkline.cli.report import show
+
         show(report)
-    raise typer.Exit(report.status)
+    raise typer.Exit(report.verdict)

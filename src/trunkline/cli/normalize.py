@@ -16,13 +16,14 @@ def normalize(
     include_usage: Annotated[bool, typer.Option("--include-usage", help="Write the usage chunk.")] = False,
 ) -> None:
     """Write the canonical stream of a capture. Exit 1 when it ends in an error event."""
-    from trunkline.cli.capture import read_capture, run_line, with_usage
+    from trunkline.cli.capture import read_capture, with_usage
     from trunkline.core.chat import ChatRequest
     from trunkline.core.events import Failed, Started
-    from trunkline.core.notes import Notes
     from trunkline.ingress.openai_chat import ChunkEncoder
+    from trunkline.inspection.examine import read_events
+    from trunkline.inspection.paste import unwrap
 
-    events, _ = run_line(read_capture(file), Notes())
+    events = read_events(unwrap(read_capture(file)))
     started = next((event for event in events if isinstance(event, Started)), Started())
     asked = Started(
         id or started.id, model or started.model or "unknown", started.created if created is None else created

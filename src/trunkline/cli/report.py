@@ -1,138 +1,174 @@
-"""What `inspect` finds in a capture, as data and as a page for people."""
+"""What `inspect` found, as a page for people."""
 
-from typing import Any
+from collections.abc import Sequence
 
-from msgspec import Struct
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from trunkline.cli.capture import run_line
-from trunkline.core.events import (
-    Failed,
-    Finished,
-    MediaReady,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallStarted,
-    UsageReported,
-)
-from trunkline.core.notes import Notes
 from trunkline.core.rules import RULES
-from trunkline.ingress.openai_chat import usage_members
+from trunkline.inspection.clients import FRAMING, MEASURED, MODES, OUTCOMES
+from trunkline.inspection.report import Found, Report
+
+_COLOURS = {"ok": "green", "degraded": "yellow", "empty": "red", "error": "red"}
+_TOLD = {"ok": "reads it", "degraded": "loses something", "empty": "shows nothing", "error": "fails"}
+_SHOWN_DETAILS = 3
+_NARROW = 20  # columns of context at the least
+_VISIBLE = {"\t": "→", "\r": "␍", "\x00": "␀", "\ufeff": "␣"}
 
 
-class Found(Struct, frozen=True):
-    """One departure: where it begins and what it is."""
-
-    line: int
-    offset: int
-    rule: str
-    message: str
-
-
-class Report(Struct, kw_only=True):
-    """Everything that `inspect --json` prints (contract section 3)."""
-
-    dialect: str
-    departures: list[Found]
-    text: str
-    reasoning: str
-    tool_calls: list[dict[str, Any]]
-    finish_reason: str | None
-    usage: dict[str, Any] | None
-    media: list[dict[str, str]]
-    events: int
-    error: dict[str, str] | None = None
-
-    @property
-    def status(self) -> int:
-        """0: clean, 1: departures that can be repaired, 2: the stream is broken."""
-        if self.error is not None:
-            return 2
-        if any(RULES[found.rule].severity == "broken" for found in self.departures):
-            return 2
-        return 1 if self.departures else 0
+def show(report: Report, console: Console | None = None) -> None:
+    """Print a report: each rule once, with its first place shown; what clients do; what the stream says."""
+    console = console or Console(highlight=False, soft_wrap=True)
+    groups: dict[str, list[Found]] = {}
+    for found in report.departures:
+        groups.setdefault(found.rule, []).append(found)
+    for group in sorted(groups.values(), key=lambda group: (-_harm(group[0].rule, report), group[0].place)):
+        _show_group(console, group, report.data)
+    _show_clients(console, report)
+    _show_summary(console, report)
 
 
-def examine(data: bytes) -> Report:
-    """Run a capture through the line and list what it does wrong."""
-    notes = Notes(thorough=True)
-    events, line = run_line(data, notes)
-    starts = line_starts(data)
-    report = Report(
-        dialect=line.dialect.name,
-        departures=[
-            Found(found.line, starts[found.line - 1] if 0 < found.line <= len(starts) else 0, found.rule, found.message)
-            for found in sorted(notes.departures, key=lambda found: found.line or len(starts))
-        ],
-        text="",
-        reasoning="",
-        tool_calls=[],
-        finish_reason=None,
-        usage=None,
-        media=[],
-        events=len(events),
+def _harm(rule: str, report: Report) -> int:
+    """Say how many clients a rule breaks, so that the worst is shown first."""
+    broken = RULES[rule].severity == "broken"
+    hurt = sum(rule in client.rules for client in report.clients)
+    return 100 * broken + 10 * hurt + sum(outcome != "." for outcome in MEASURED.get(rule, ("", {}))[0])
+
+
+def _show_group(console: Console, group: list[Found], data: bytes) -> None:
+    first = group[0]
+    rule = RULES[first.rule]
+    colour = "red" if rule.severity == "broken" else "yellow"
+    console.print(f"[bold {colour}]{first.rule}[/]  [dim]{_where(group)}[/]")
+    details = list(dict.fromkeys(found.detail for found in group if found.detail))
+    more = f" … and {len(details) - _SHOWN_DETAILS} more" if len(details) > _SHOWN_DETAILS else ""
+    told = f": {'; '.join(details[:_SHOWN_DETAILS])}{more}" if details else ""
+    console.print(f"  {escape(rule.text + told)}")
+    _show_bytes(console, first, data)
+    console.print(f"  [dim]{escape(_who_minds(first.rule))}[/]")
+    console.print()
+
+
+def _where(group: Sequence[Found]) -> str:
+    lines = sorted({found.line for found in group})
+    if len(group) == 1:
+        return f"line {lines[0]}, byte {group[0].offset}"
+    if len(lines) == 1:
+        return f"×{len(group)}, line {lines[0]}, from byte {group[0].offset}"
+    return f"×{len(group)}, lines {lines[0]}–{lines[-1]}, from byte {group[0].offset}"
+
+
+def _show_bytes(console: Console, found: Found, data: bytes) -> None:
+    """Show the line that has the fault, a window of it where it is long, and a caret below the fault."""
+    begin = max(data.rfind(b"\n", 0, found.place), data.rfind(b"\r", 0, found.place)) + 1
+    ends = [end for end in (data.find(b"\n", found.place), data.find(b"\r", found.place)) if end >= 0]
+    end = min(ends, default=len(data))
+    before, fault, after = (
+        _visible(data[start:stop])
+        for start, stop in (
+            (begin, found.place),
+            (found.place, min(end, found.place + found.size)),
+            (min(end, found.place + found.size), end),
+        )
     )
-    for event in events:
-        if isinstance(event, TextDelta) and event.choice == 0:
-            report.text += event.text
-        elif isinstance(event, ReasoningDelta) and event.choice == 0:
-            report.reasoning += event.text
-        elif isinstance(event, ToolCallStarted):
-            report.tool_calls.append({"index": event.call, "id": event.id, "name": event.name, "arguments": ""})
-        elif isinstance(event, ToolCallDelta):
-            report.tool_calls[-1 if event.choice else event.call]["arguments"] += event.arguments
-        elif isinstance(event, Finished) and event.choice == 0:
-            report.finish_reason = event.reason
-        elif isinstance(event, UsageReported):
-            report.usage = usage_members(event.usage)
-        elif isinstance(event, MediaReady):
-            report.media.append({"type": event.media.kind, "url": event.media.url})
-        elif isinstance(event, Failed):
-            report.error = {"code": event.code, "message": event.message}
-    return report
+    label = f"  {found.line} │ "
+    width = max(_NARROW, console.width - len(label))
+    before, fault, after = _window(before, fault, after, width)
+    console.print(f"[dim]{label}[/]{escape(before)}[bold red]{escape(fault)}[/]{escape(after)}", soft_wrap=True)
+    mark = "^" * max(1, cell_len(fault)) if found.size else "^ here"
+    console.print(f"[dim]{' ' * (len(label) - 2)}│ [/]{' ' * cell_len(before)}[bold red]{mark}[/]", soft_wrap=True)
 
 
-def line_starts(data: bytes) -> list[int]:
-    """Give the byte offset at which each line begins; lines end at CR, LF or CRLF."""
-    starts = [0]
-    position = 0
-    while position < len(data):
-        byte = data[position]
-        position += 1
-        if byte == 0x0D and data[position : position + 1] == b"\n":
-            position += 1
-        if byte in (0x0A, 0x0D):
-            starts.append(position)
-    return starts
+def _window(before: str, fault: str, after: str, width: int) -> tuple[str, str, str]:
+    """Cut a line to a width, around its fault."""
+    if cell_len(before + fault + after) <= width:
+        return before, fault, after
+    fault = _cut(fault, width * 2 // 3)
+    room = width - cell_len(fault)
+    left = min(cell_len(before), max(room // 2, room - cell_len(after)))
+    if cell_len(before) > left:
+        while cell_len(before) > max(0, left - 1):
+            before = before[max(1, (cell_len(before) - left) // 2) :]
+        before = "…" + before
+    return before, fault, _cut(after, width - cell_len(before) - cell_len(fault))
 
 
-def show(report: Report) -> None:
-    """Print a report for people."""
-    from rich.console import Console
-    from rich.table import Table
+def _cut(text: str, width: int) -> str:
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
-    console = Console(highlight=False)
-    if report.departures:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("line", "byte", "rule", "what it is", "what clients do"):
-            table.add_column(name, justify="right" if name in ("line", "byte") else "left")
-        for found in report.departures:
-            rule = RULES[found.rule]
-            colour = "red" if rule.severity == "broken" else "yellow"
-            text = f"{rule.text}: {found.message}" if found.message else rule.text
-            table.add_row(str(found.line or ""), str(found.offset), f"[{colour}]{found.rule}[/]", text, rule.breaks)
-        console.print(table)
-        console.print()
+
+def _visible(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
+    return "".join(_VISIBLE.get(char, char if char.isprintable() else "·") for char in text)
+
+
+def _who_minds(rule: str) -> str:
+    """Say in one line what the measured clients do with a departure."""
+    if rule in FRAMING:
+        return RULES[rule].breaks
+    if rule not in MEASURED:
+        return f"all eight clients read it ({RULES[rule].breaks})"
+    outcomes, says = MEASURED[rule]
+    told: dict[str, list[str]] = {}
+    for (mode, name), outcome in zip(MODES.items(), outcomes, strict=True):
+        if outcome != ".":
+            told.setdefault(says.get(mode, says.get("*", _TOLD[OUTCOMES[outcome]])), []).append(name)
+    if len(told) == 1 and outcomes.count(".") == 0:
+        return f"all eight clients: {next(iter(told))}"
+    parts = [f"{', '.join(names)}: {words}" for words, names in told.items()]
+    return "; ".join(parts) + ("" if outcomes.count(".") == 0 else "; the others read it")
+
+
+def _show_clients(console: Console, report: Report) -> None:
+    if all(client.outcome == "ok" for client in report.clients):
+        console.print("[green]All eight measured clients read it.[/]\n")
+        return
+    causes = list(dict.fromkeys(tuple(client.rules) for client in report.clients if client.rules))
+    same = len(causes) == 1 and all(client.rules for client in report.clients)
+    console.print(f"[bold]What clients do with these bytes[/]{f' [dim]({_few(causes[0])})[/]' if same else ''}")
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 2))
+    for client in report.clients:
+        colour = _COLOURS[client.outcome]
+        row = [MODES[client.mode], f"[{colour}]{_TOLD[client.outcome]}[/]", escape(client.says or "")]
+        table.add_row(*row, *([] if same else [f"[dim]{_few(client.rules)}[/]"]))
+    console.print(table)
+    console.print()
+
+
+def _few(rules: Sequence[str]) -> str:
+    return ", ".join(rules[:_SHOWN_DETAILS]) + (", …" if len(rules) > _SHOWN_DETAILS else "")
+
+
+def _show_summary(console: Console, report: Report) -> None:
     usage = report.usage
     counted = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens" if usage else "no usage"
-    console.print(
-        f"{report.dialect}, {report.events} events, {len(report.text)} characters of text, "
-        f"finish {report.finish_reason}, {counted}, {len(report.media)} media",
-        markup=False,
-    )
+    media = ", ".join(f"{medium['type']} {_cut(medium['url'], 60)}" for medium in report.media)
+    parts = [
+        report.dialect,
+        f"{report.events} events",
+        f"{len(report.text)} characters of text",
+        *([f"{len(report.reasoning)} of reasoning"] if report.reasoning else []),
+        *([f"{len(report.tool_calls)} tool calls"] if report.tool_calls else []),
+        f"finish {report.finish_reason}",
+        counted,
+        media or "no media",
+    ]
+    console.print(", ".join(parts), markup=False)
+    if report.wrappings:
+        console.print(f"read out of: {', '.join(report.wrappings)}", style="dim", markup=False)
     if report.error is not None:
-        console.print(f"broken: {report.error['message']} ({report.error['code']})", style="red", markup=False)
-    elif report.departures:
-        console.print(f"{len(report.departures)} departures, all repaired", style="yellow")
+        console.print(f"broken: {report.error[1]} ({report.error[0]})", style="bold red", markup=False)
+    elif report.verdict == 2:
+        console.print(f"broken: {_counted(report)}, not all of them can be repaired", style="bold red")
+    elif report.verdict == 1:
+        console.print(f"{_counted(report)}, repaired", style="yellow")
     else:
         console.print("clean", style="green")
+
+
+def _counted(report: Report) -> str:
+    return "1 departure" if len(report.departures) == 1 else f"{len(report.departures)} departures"

@@ -14,6 +14,12 @@ _CHOICE = ("index", "delta", "logprobs", "finish_reason")
 _DELTA = ("role", "content", "reasoning_content", "refusal", "tool_calls", "function_call", "audio", "annotations",
           "reasoning_details")  # fmt: skip
 _USAGE = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details")
+_DETAILS = ("cached_tokens", "audio_tokens", "reasoning_tokens", "accepted_prediction_tokens",
+            "rejected_prediction_tokens")  # fmt: skip
+_SHOWN_CHARS = 120
+_LONE = re.compile(
+    rb"(?<!\\)\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})(?<!\\)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 _LINK = re.compile(r"https?://[^\s)\]>\"'“”]+|data:[\w/+.-]+;base64,[\w+/=]+")
 
 
@@ -21,40 +27,85 @@ class ChunkChecks:
     """Watches the chunks of one stream; what it sees goes to the notes. Changes nothing."""
 
     def __init__(self, notes: Notes) -> None:
+        self.frames: list[Frame] = []
+        """All frames so far."""
+        self.noted: dict[int, int] = {}
+        """Which of the notes' departures are from here, and of which frame."""
         self._notes = notes
         self._constant: dict[str, Any] = {}
         self._roles: set[int] = set()
         self._finished: set[int] = set()
+        self._failed = False
         self._usages = 0
+        self._usage_promised = False
+        self._zero_frame = -1  # of usage that says nothing: no fault, if it is the only one
         self._chunks = 0
-        self._text: dict[int, list[str]] = {}
-        self._line = 0
+        self._text: dict[int, list[tuple[str, int]]] = {}
+        self._frame = -1
 
     def feed(self, frames: list[Frame]) -> None:
         """Look at the next frames."""
         for frame in frames:
-            value = read_loose(frame.data, Notes()) if frame.kind == "json" else None
-            if type(value) is dict and "choices" in value:
-                self._line = frame.line
-                self._chunk(value)
+            self._frame = len(self.frames)
+            self.frames.append(frame)
+            if frame.kind == "json":
+                self._value(frame)
 
     def close(self) -> None:
         """Look at the stream as a whole."""
-        self._line = 0
-        if self._chunks and not self._usages:
+        if self._chunks and not self._usages and self._usage_promised:
+            self._frame = -1
             self._note("usage_missing")
         for choice, pieces in self._text.items():
-            if choice not in self._finished:
-                self._note("finish_missing")
-            links = _LINK.findall("".join(pieces))
-            split = [part for link in links for part in re.split(r"(?<=.)(?=https?://)", link)]
-            if len(split) != len(set(split)):
-                self._note("media_twice")
+            if choice not in self._finished and not self._failed:
+                self._frame = -1
+                self._note("finish_missing", f"choice {choice}" if choice else "")
+            self._links(pieces)
 
-    def _note(self, rule: str, message: str = "") -> None:
-        self._notes.add(rule, self._line, message)
+    def _value(self, frame: Frame) -> None:
+        value = read_loose(frame.data, Notes())
+        if type(value) is not dict:
+            return
+        if "error" in value:
+            self._error(value["error"])
+        if "choices" in value or value.get("object") == "chat.completion.chunk":
+            self._chunk(value)
+        if b"\\u" in frame.data and _LONE.search(bytes(frame.data)):
+            self._note("surrogate_lone")
+
+    def _error(self, error: Any) -> None:
+        if error is None:
+            self._note("error_null")
+        elif not error:
+            self._note("error_empty")
+        else:
+            self._failed = True
+            if type(error) is not dict or type(error.get("message")) is not str:
+                self._note("error_spelling")
+
+    def _links(self, pieces: list[tuple[str, int]]) -> None:
+        """Note links that come twice in a text, at the frame where the second one ends, and a link that is all."""
+        text = "".join(piece for piece, _ in pieces)
+        seen: set[str] = set()
+        for found in _LINK.finditer(text):
+            self._frame = _frame_of(pieces, found.end())
+            link = found.group()
+            for part in re.split(r"(?<=.)(?=https?://)", link):
+                if part in seen:
+                    self._note("media_twice", part[:_SHOWN_CHARS])
+                seen.add(part)
+            if link == text.strip():
+                self._note("media_bare")
+
+    def _note(self, rule: str, message: str = "", *, frame: int | None = None) -> None:
+        frame = self._frame if frame is None else frame
+        self.noted[len(self._notes.departures)] = frame
+        self._notes.add(rule, self.frames[frame].line if frame >= 0 else 0, message)
 
     def _chunk(self, value: dict[str, Any]) -> None:
+        if all(value.get(name) == "" for name in ("id", "model", "object")):
+            self._note("filter_chunk")
+            return
         self._chunks += 1
         self._metadata(value)
         order = [name for name in value if name in _TOP]
@@ -69,6 +120,10 @@ class ChunkChecks:
         for choice in dicts(choices):
             self._choice(choice)
         usage = value.get("usage")
+        whole = any(
+            "content" in as_dict(choice.get("delta")) and choice.get("finish_reason") for choice in dicts(choices)
+        )
+        self._usage_promised |= "usage" in value or value.get("object") == "chat.completion" or whole
         if usage:
             self._usage(as_dict(usage), on_chunk=bool(choices))
 
@@ -111,6 +166,8 @@ class ChunkChecks:
             self._note("choice_index_missing")
         index = choice.get("index")
         number: int = index if type(index) is int else 0
+        if number not in self._text and number > len(self._text):
+            self._note("choice_order")
         order = [name for name in choice if name in _CHOICE]
         if order != sorted(order, key=_CHOICE.index):
             self._note("member_order", "in the choice")
@@ -138,6 +195,7 @@ class ChunkChecks:
         nulls = [name for name, member in delta.items() if name != "role" and self._is_null(name, member, index)]
         if nulls:
             self._note("member_null", ", ".join(nulls))
+        self._calls(delta)
         for name in ("reasoning", "thinking"):
             if delta.get(name):
                 self._note("reasoning_spelling", name)
@@ -146,7 +204,13 @@ class ChunkChecks:
         if delta.get("images"):
             self._note("media_beside_text", "delta.images")
         self._unknown(delta, (*_DELTA, "reasoning", "thinking", "images", "videos"), "delta.")
-        self._text.setdefault(index, []).append(as_text(delta.get("content")))
+        self._text.setdefault(index, []).append((as_text(delta.get("content")), self._frame))
+
+    def _calls(self, delta: dict[str, Any]) -> None:
+        for call in dicts(delta.get("tool_calls")):
+            empty = [name for name, member in {**call, **as_dict(call.get("function"))}.items() if member is None]
+            if empty:
+                self._note("tool_member_null", ", ".join(empty))
 
     def _is_null(self, name: str, member: Any, index: int) -> bool:
         if name == "refusal" and index not in self._text:
@@ -174,12 +238,30 @@ class ChunkChecks:
         if self._usages > 1:
             self._note("usage_repeated")
         numbers = [value for value in usage.values() if type(value) in (int, float)]
+        if self._zero_frame >= 0:
+            self._note("usage_zero", frame=self._zero_frame)
+            self._zero_frame = -1
         if numbers and not any(numbers):
-            self._note("usage_zero")
+            if on_chunk:
+                self._note("usage_zero")
+            else:
+                self._zero_frame = self._frame
         extra = [name for name in usage if name not in _USAGE]
+        for details in _USAGE[3:]:
+            extra += [f"{details}.{name}" for name in as_dict(usage.get(details)) if name not in _DETAILS]
         if extra:
             self._note("usage_members_extra", ", ".join(extra))
-        if any(usage.get(name, 0) is None for name in ("prompt_tokens_details", "completion_tokens_details")):
-            self._note("usage_details_null")
+        nulls = [name for name in _USAGE[3:] if usage.get(name, 0) is None]
+        if nulls:
+            self._note("usage_details_null", ", ".join(nulls))
         if any(type(usage.get(name, 0)) is not int for name in _USAGE[:3]):
             self._note("usage_odd")
+
+
+def _frame_of(pieces: list[tuple[str, int]], end: int) -> int:
+    """Say which frame holds the piece of text that ends at or behind a place."""
+    for piece, frame in pieces:
+        end -= len(piece)
+        if end <= 0:
+            return frame
+    return -1

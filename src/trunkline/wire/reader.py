@@ -39,6 +39,7 @@ class EventReader:
         self._value_line = 0
         self._in_array = False
         self._done_tail = b""
+        self._done_line = 0
         self._separated = True  # an empty line, or the start, came before this line
         self._dead = False
         self.started = False
@@ -206,7 +207,8 @@ class EventReader:
         if prefixes > 1 and text:
             self._notes.add("data_prefix_doubled", self._line)
         if text:
-            self._separate(prefixed=prefixes > 0)
+            if not self._done_tail:
+                self._separate(prefixed=prefixes > 0)
             self._read_text(bytes(text), frames, prefixed=prefixes > 0)
         elif prefixes:
             self._no_data(frames)
@@ -255,6 +257,7 @@ class EventReader:
         """Read what a line holds at depth 0: the end mark, values, or neither."""
         cut, self._done_tail = self._done_tail, b""
         text = cut + text
+        self._done_line = self._done_line if cut else self._line
         mark = text.rstrip(_SPACE) if len(text) < 64 else text
         if mark.startswith(_DONE):
             self._done(frames, mangled=mark != _DONE or cut != b"")
@@ -274,10 +277,11 @@ class EventReader:
             frames.append(Frame("text", text, None, self._event, self._line))
 
     def _done(self, frames: list[Frame], *, mangled: bool = True) -> None:
+        line = self._done_line if self._done_tail or mangled else self._line
         self._done_tail = b""
         if mangled:
-            self._notes.add("done_mangled", self._line)
-        frames.append(Frame("done", line=self._line))
+            self._notes.add("done_mangled", line)
+        frames.append(Frame("done", line=line))
 
     def _scan(self, text: bytes, frames: list[Frame], *, prefixed: bool) -> None:
         """Cut the JSON values of a text at depth 0; the last may go on in the next bytes."""

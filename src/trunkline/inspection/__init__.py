@@ -1,0 +1,1 @@
+"""Captured streams as people paste them: what departs from the output contract, and what clients make of it."""
