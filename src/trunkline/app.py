@@ -54,6 +54,7 @@ from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
 from trunkline.telemetry.metrics import Metrics
+from trunkline.telemetry.recorder import FileRecorder
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door
 
@@ -92,12 +93,13 @@ class Application:
         local = {("local", name): self._local(name) for name in self._children}
         door = Door(self._client, local)
         targets = Targets()
+        recorder = FileRecorder(Path(config.debug.record or data_dir / "recordings"), always=bool(config.debug.record))
         accounts = JobAccounts(self._billing, pricing)
         parts = (config, secret, self.live, gate, targets, accounts, rates, self._database, replica, self._life)
         self._media = MediaParts(*parts, self._client, local)
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
-                self.live, door, targets, gate, ResumableChat(self.live, self._media.texts), self._media.chat
+                self.live, door, targets, gate, ResumableChat(self.live, self._media.texts), self._media.chat, recorder
             ),
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
             **self._media.routes,

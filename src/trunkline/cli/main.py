@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from trunkline import __version__
-from trunkline.cli import chat, config, inspect, jobs, keys, models, normalize, providers, serve
+from trunkline.cli import chat, config, inspect, jobs, keys, models, normalize, providers, replay, serve
 
 UsageError = typer.BadParameter.__bases__[0]  # typer does not export its click
 ClickException = UsageError.__bases__[0]
@@ -25,6 +25,7 @@ app.command()(serve.serve)
 app.command()(chat.chat)
 app.command()(inspect.inspect)
 app.command()(normalize.normalize)
+app.command()(replay.replay)
 app.command()(models.models)
 app.command()(providers.providers)
 app.add_typer(config.app, name="config")

@@ -5,7 +5,7 @@ import time
 
 from trunkline.calls.chat import ChatCall, Targets
 from trunkline.calls.gate import Gate
-from trunkline.calls.upstreams import Upstreams
+from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
@@ -32,6 +32,7 @@ class ChatCompletions:
         gate: Gate,
         resumable: ResumableChat,
         media: MediaChat,
+        recorder: Recorder,
     ) -> None:
         self._live = live
         self._upstreams = upstreams
@@ -39,6 +40,7 @@ class ChatCompletions:
         self._gate = gate
         self._resumable = resumable
         self._media = media
+        self._recorder = recorder
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -64,7 +66,8 @@ class ChatCompletions:
         except GatewayError as error:
             respond_error(exchange, error, headers)
             return
-        call = ChatCall(self._upstreams, self._targets, route, request, caller, admitted.settle)
+        upstreams = self._recorder.over(self._upstreams, caller, request.model)
+        call = ChatCall(upstreams, self._targets, route, request, caller, admitted.settle)
         headers += admitted.headers
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)

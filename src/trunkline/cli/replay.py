@@ -1,0 +1,41 @@
+"""`trunkline replay`: a capture, served as its upstream would serve it."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from trunkline.inspection.paste import Capture
+
+
+def replay(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="The capture, or a recording; `-` is standard input.")],
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0: any.")],
+    speed: Annotated[
+        float, typer.Option(min=0, help="How much faster than a recording was made; 0: without waiting.")
+    ] = 1.0,
+) -> None:
+    """Serve a capture to every request, whatever its path, the capture's faults kept."""
+    from trunkline.cli.capture import read_capture
+    from trunkline.cli.replayed import Replay
+    from trunkline.cli.server import bind
+    from trunkline.inspection.paste import unwrap
+
+    capture = unwrap(read_capture(file))
+    try:
+        opened = bind(listen)
+    except (OSError, ValueError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise typer.BadParameter(f"cannot listen on {listen}: {reason}", param_hint="--listen") from None
+    host, port = opened.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    sys.stderr.write(f"trunkline: replaying {_named(file, capture)} on http://{shown}:{port}\n")
+    sys.stderr.flush()
+    asyncio.run(Replay(capture, speed).serve(opened))
+
+
+def _named(file: str, capture: "Capture") -> str:
+    reads = f" in {len(capture.reads)} reads" if capture.reads else ""
+    return f"{'standard input' if file == '-' else file} ({len(capture.data)} bytes{reads})"
