@@ -27,6 +27,8 @@ _MOST = 0.6  # of the lines have what all should have
 
 def literals(data: bytes) -> Unwrapped | None:
     """Read string literals of Python or JavaScript, one or many, as `repr`, logs and debuggers show bytes."""
+    if data.lstrip()[:5] == b"data:":
+        return None  # an event stream whose values are strings: the reader knows them
     found: list[re.Match[bytes]] = []
     end = 0
     for literal in _LITERAL.finditer(data):
