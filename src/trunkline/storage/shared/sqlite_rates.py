@@ -37,7 +37,7 @@ class SqliteRates:
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(self._db)
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.executescript(SCHEMA)
         self._pid = os.getpid()
@@ -132,3 +132,17 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Turn the write-ahead log on; while another process does so, SQLite refuses at once, whatever its timeout."""
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
