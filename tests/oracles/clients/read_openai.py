@@ -42,7 +42,10 @@ def helper(client: openai.OpenAI, request: dict[str, Any]) -> dict[str, Any]:
     """Let the library put the answer together."""
     with client.chat.completions.stream(**request) as stream:
         told = {"chunks": sum(1 for _ in stream)}
-        whole = stream.get_final_completion()
+        try:
+            whole = stream.get_final_completion()
+        except openai.LengthFinishReasonError as cut:  # the helper's way to say `length`
+            whole = cut.completion
     choices = {}
     for choice in whole.choices:
         message = choice.message
