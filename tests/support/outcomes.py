@@ -26,7 +26,8 @@ def outcome(mode: str, told: dict[str, Any], meant: Meant) -> str:
     calls = [(call.get("name") or "", call.get("arguments") or "") for call in first["calls"].values()]
     if not first["text"] and not calls and (meant.text or meant.calls or meant.finish is None):
         return "empty"
-    tokens = told["usage"][-1].get("total_tokens") if told["usage"] else None
+    usage = told["usage"][-1] if told["usage"] else None
+    tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
     right = (
         first["text"] == meant.text
         and calls == meant.calls

@@ -100,7 +100,7 @@ class ToolCalls:
             self._untold.append(call)
         if index is not None:
             self._by_index[index] = call
-        if call.number >= 0 and ((id and id == call.id) or name):
+        if (id and id == call.id) or (name and call.name):
             self._notes.add("tool_call_restarted", line)
         if id and not call.id:
             call.id = id
