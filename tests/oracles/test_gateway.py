@@ -25,7 +25,9 @@ CHOICES = ("py_raw", "py_helper", "node_raw", "node_helper")
 REASONING = ("py_raw", "py_helper", "litellm", "node_raw", "ai_sdk")
 """The modes that put reasoning together; openai-node's helper keeps its last piece."""
 MODES = [(mode, False) for mode in READERS] + [("py_raw", True), ("py_helper", True)]
-every_mode = pytest.mark.parametrize(("mode", "old"), MODES, ids=[f"{mode}{'_1x' if old else ''}" for mode, old in MODES])
+every_mode = pytest.mark.parametrize(
+    ("mode", "old"), MODES, ids=[f"{mode}{'_1x' if old else ''}" for mode, old in MODES]
+)
 
 
 async def serve(peer: Peer) -> None:

@@ -1,7 +1,7 @@
 """A coverage-guided fuzzer over the whole line: `make fuzz`, or `python tests/properties/fuzz.py SECONDS`.
 
-Whatever bytes come, in whatever cuts: nothing raises, the events obey the grammar and say the same however the bytes were
-cut, what we write reads back, and `inspect` has a place for every departure. What it finds is kept in `.fuzz/`.
+Whatever bytes come, in whatever cuts: nothing raises, the events obey the grammar and say the same however the bytes
+were cut, what we write reads back, and `inspect` has a place for every departure. What it finds is kept in `.fuzz/`.
 """
 
 import sys
@@ -26,7 +26,8 @@ with atheris.instrument_imports(include=["trunkline"]):
 FOLDER = ROOT / ".fuzz"
 DIALECTS = list(CHAT_DIALECTS)
 WORDS = (
-    b"data: ", b"data:", b"\n\n", b"\r\n", b"\r", b"[DONE]", b"event: error", b": c", b"id: 1", b"retry: 1", b'{"choices":[',
+    b"data: ", b"data:", b"\n\n", b"\r\n", b"\r", b"[DONE]", b"event: error", b": c", b"id: 1", b"retry: 1",
+    b'{"choices":[',
     b'"delta":{', b'"content":', b'"finish_reason":', b'"tool_calls":[', b'"usage":{', b'"error":{', b'"index":',
     b"\\ud83d", b"null", b"}]}", b"\xef\xbb\xbf", b"1e999", b"```",
 )  # fmt: skip

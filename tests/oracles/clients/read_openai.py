@@ -42,6 +42,7 @@ def helper(client: openai.OpenAI, request: dict[str, Any]) -> dict[str, Any]:
     """Let the library put the answer together."""
     with client.chat.completions.stream(**request) as stream:
         told = {"chunks": sum(1 for _ in stream)}
+        whole: Any
         try:
             whole = stream.get_final_completion()
         except openai.LengthFinishReasonError as cut:  # the helper's way to say `length`
