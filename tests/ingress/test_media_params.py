@@ -318,3 +318,8 @@ def test_an_endpoints_body() -> None:
         asked(n=2)
     with pytest.raises(GatewayError, match="`prompt` must be a string"):
         asked(prompt=3)
+
+
+def test_format_is_a_file_type_where_it_is_a_word_and_no_schema() -> None:
+    assert chat(format="png").output_format == "png"
+    assert chat(format={"type": "json_object"}).output_format is None

@@ -112,7 +112,7 @@ def _said(fields: Mapping[str, Raw]) -> tuple[list[Found], list[Found], list[Fou
         word = plain(name)
         if word in NESTED:
             _nested(msgspec.json.decode(raw), name, levels[2], 1)
-        elif word in WORDS and not (word == "format" and raw[:1] == b"{"):
+        elif word in WORDS and not (word == "format" and bytes(raw)[:1] == b"{"):
             found = _member(name, word, msgspec.json.decode(raw), name)
             levels[1 if name.startswith(("-", "—", "–")) else 0].extend(found)
     return levels
