@@ -1,10 +1,14 @@
 """Official client libraries read the gateway's streams right, whatever the upstream sent."""
 
+import asyncio
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from corpus import Case, cases
@@ -12,6 +16,9 @@ from gateway import gateway, to_upstream
 from meaning import Meaning, read_meaning
 from raw_upstream import Peer, raw_upstream
 from readers import READERS, Readers
+
+from trunkline.local.text.process import local_text
+from trunkline.local.text.weights import find_weights
 
 pytestmark = pytest.mark.oracles
 
@@ -173,3 +180,70 @@ async def test_the_embedded_model(mode: str, *, old: bool, readers: Readers, tmp
     assert choice["finish"] in (["stop"], ["length"])
     assert len(told["usage"]) == 1
     assert told["usage"][0]["total_tokens"] > told["usage"][0]["prompt_tokens"] > 0
+
+
+WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOL = {"type": "function", "function": {"name": "weather_of", "description": "Weather.", "parameters": WEATHER}}
+
+
+def turn(city: str) -> list[dict[str, str]]:
+    """A call as the model writes it: two of them teach even a small one."""
+    call = json.dumps({"name": "weather_of", "arguments": {"city": city}})
+    return [
+        {"role": "user", "content": f"What is the weather in {city}?"},
+        {"role": "assistant", "content": f"<tool_call>\n{call}\n</tool_call>"},
+    ]
+
+
+@every_mode
+async def test_the_embedded_model_calls_tools(mode: str, *, old: bool, readers: Readers, tmp_path: Path) -> None:
+    async with gateway(tmp_path, {"providers": {"local": {"enabled": True}}}) as gate:
+        asked = {
+            "model": "local/text",
+            "messages": [
+                *turn("Rome"),
+                *turn("Oslo"),
+                {"role": "user", "content": "What is the weather in Paris?"},
+            ],
+            "tools": [TOOL],
+            "max_tokens": 60,
+            "temperature": 0,
+            "stream_options": {"include_usage": True},
+        }
+        told = await readers.read(mode, gate.url, asked, old=old)
+    assert "error" not in told, told
+    choice = told["choices"]["0"]
+    [call] = choice["calls"].values()
+    assert call["id"]
+    assert call["name"] == "weather_of"
+    assert isinstance(parsed(call["arguments"])["city"], str)
+    assert choice["finish"] == ["tool_calls"]
+    assert told["usage"][0]["total_tokens"] > 0
+
+
+@every_mode
+async def test_an_engine_that_dies_in_mid_stream(mode: str, *, old: bool, readers: Readers, tmp_path: Path) -> None:
+    child = local_text(find_weights())
+
+    async def relay(peer: Peer) -> None:
+        """Pass a request on to llama.cpp, and kill it when some of the answer has gone through."""
+        _, body = await peer.request()
+        address = await child.address()
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(address.base_url).port)
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {address.key}\r\n"
+        writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        seen = 0
+        while data := await reader.read(65536):
+            await peer.send(data)
+            seen += data.count(b"data: ")
+            if seen > 5 and child.pid:
+                os.killpg(child.pid, signal.SIGKILL)
+        writer.close()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(child.run())
+        async with raw_upstream(relay) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+            asked = {"model": "m", "messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 2000}
+            told = await readers.read(mode, gate.url, asked | {"ignore_eos": True}, old=old)
+        child.stop()
+    assert told["error"]["message"], told

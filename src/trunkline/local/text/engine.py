@@ -18,6 +18,8 @@ CONTEXT_TOKENS = 4096
 BATCH_TOKENS = 64
 """Read of a prompt at a time. Between batches a client that left is noticed: larger ones are no faster on CPUs."""
 ERRORS_ONLY = 1
+TEMPLATE = Path(__file__).with_name("chat_template.jinja")
+"""Of the shipped weights, whose own knows no tools."""
 
 
 class Settings(msgspec.Struct):
@@ -37,6 +39,8 @@ def parameters(settings: Settings) -> xllamacpp.CommonParams:
         f"file:{Path(weights.path).name}",
         *([f"sha256:{weights.sha256[:16]}"] if weights.sha256 else []),
     }
+    if weights.sha256:
+        params.chat_template = TEMPLATE.read_text()
     params.api_keys = [settings.key]
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT_TOKENS
