@@ -13,7 +13,7 @@ from trunkline.calls.admission import Admission
 from trunkline.calls.billing import Billing
 from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
-from trunkline.calls.meter import Settlement
+from trunkline.calls.meter import Settlement, Tally
 from trunkline.calls.pricing import Pricing
 from trunkline.config.prices import read_price_table
 from trunkline.core.caller import Caller
@@ -99,7 +99,8 @@ async def test_a_call_leaves_a_row_with_its_price(gateway: Gateway) -> None:
     request = asked(stream=True, max_tokens=100)
     admitted = await gateway.admission.admit(caller, request, over)
     usage = Usage(prompt_tokens=1000, completion_tokens=50, total_tokens=1050, cached_tokens=200)
-    assert admitted.cost(over.targets[0], usage) == 165  # 800 x 0.15 + 200 x 0.075 + 50 x 0.6
+    tally = Tally(started_ms=time.time_ns() // 1_000_000, media=0, estimated=False)
+    assert admitted.cost(over.targets[0], usage, tally) == 165  # 800 x 0.15 + 200 x 0.075 + 50 x 0.6
     admitted.settle(settlement(caller, request, over, usage, credential="env:X"))
     await gateway.billing.flush()
     (row,) = await gateway.money.rows()

@@ -10,7 +10,7 @@ import msgspec
 from trunkline.calls.billing import Billing, Hold
 from trunkline.calls.gate import Admitted
 from trunkline.calls.keys import Keys
-from trunkline.calls.meter import Settlement
+from trunkline.calls.meter import Settlement, Tally
 from trunkline.calls.pricing import Pricing
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
@@ -101,8 +101,8 @@ class Admission:
             raise refusal(verdict)
         return verdict, passed
 
-    def _cost(self, target: RouteTarget, usage: Usage) -> int | None:
-        return self._pricing.of(target, usage, time.time_ns() // 1_000_000).microusd
+    def _cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
+        return self._pricing.of(target, usage, tally.started_ms, tally.media, estimated=tally.estimated).microusd
 
     def settle(self, hold: Hold, passed: Passed | None, settlement: Settlement) -> None:
         """End a call: its row goes to the ledger, its money is settled."""

@@ -3,16 +3,16 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
 
 from trunkline.calls.attempt import Attempt
-from trunkline.calls.meter import Meter, Settlement
+from trunkline.calls.gate import Admitted
+from trunkline.calls.meter import Meter
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Event, Failed
-from trunkline.core.money import EndReason
+from trunkline.core.events import Event, Failed, Usage
+from trunkline.core.money import EndReason, usd
 from trunkline.core.route import Route, RouteTarget
 from trunkline.core.stream import ANSWERS
 from trunkline.ingress.inline_media import InlineMedia
@@ -49,14 +49,15 @@ class ChatCall:
         route: Route,
         request: ChatRequest,
         caller: Caller,
-        settle: Callable[[Settlement], None],
+        admitted: Admitted,
     ) -> None:
         self.route = route
         self.request = request
         self.caller = caller
-        self.meter = Meter(request, caller, settle)
+        self.meter = Meter(request, caller, admitted.settle)
         self.attempts = 0
         self.fallback_from = ""
+        self._cost = admitted.cost
         self._upstreams = upstreams
         self._targets = targets
         self._attempt: Attempt | None = None
@@ -73,6 +74,11 @@ class ChatCall:
     def credential(self) -> str:
         """The name of the credential that was used last."""
         return self._asked.key[2] if self._asked else ""
+
+    def cost_usd(self, usage: Usage) -> float | None:
+        """Give what the call costs with this usage, as the ledger will have it; None: no price is known."""
+        cost = self._cost(self._asked.item, usage, self.meter.tally) if self._asked else 0
+        return None if cost is None else usd(cost)
 
     async def begin(self) -> list[Event]:
         """Try the route's targets until one answers; give its first events. Raises GatewayError when none does."""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from trunkline.calls.meter import Settlement
+from trunkline.calls.meter import Settlement, Tally
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.events import Usage
@@ -18,7 +18,7 @@ class Admitted(Struct, frozen=True):
     settle: Callable[[Settlement], None]
     headers: tuple[tuple[str, str], ...] = ()
     """`x-ratelimit-*` for the answer."""
-    cost: Callable[[RouteTarget, Usage], int | None] = lambda _target, _usage: None
+    cost: Callable[[RouteTarget, Usage, Tally], int | None] = lambda _target, _usage, _tally: None
     """What the call costs when its usage is known, in micro-dollars; None: no price is known."""
 
 

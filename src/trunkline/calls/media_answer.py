@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -82,8 +83,8 @@ class ChatAnswers:
                 events = told(said, telling.progress)
             else:
                 events = await self.ending(said, telling)
-                if telling.include_cost and said.job.cost_microusd is not None:
-                    encoder.cost_usd = usd(said.job.cost_microusd)
+                if telling.include_cost:
+                    encoder.cost_usd = partial(_cost, said.job)
             for at, data in enumerate(sse_events(encoder, events)):
                 if number + at > after:
                     yield number + at, data
@@ -198,3 +199,7 @@ def _request(job: Job, telling: Telling) -> ChatRequest:
 
 def _encoder(job: Job, telling: Telling) -> ChunkEncoder:
     return ChunkEncoder(_request(job, telling), id=_id(job), created=job.created_ms // 1000)
+
+
+def _cost(job: Job, _usage: Usage) -> float | None:
+    return None if job.cost_microusd is None else usd(job.cost_microusd)

@@ -51,6 +51,14 @@ class Settlement(Struct, frozen=True, kw_only=True):
     """The name of the credential that was used last."""
 
 
+class Tally(Struct, frozen=True):
+    """What beside tokens makes a call's price: when it began, how many pictures it made, whose count the tokens are."""
+
+    started_ms: int
+    media: int
+    estimated: bool
+
+
 class Meter:
     """Watches one call's events. `settle` hands over the settlement once, whatever is called afterwards."""
 
@@ -62,6 +70,7 @@ class Meter:
         self._usage: Usage | None = None
         self._failed: Failed | None = None
         self._ended = False
+        self._estimated = False
         self._media = 0
         self.chunks = 0
         self.started_ms = time.time_ns() // 1_000_000
@@ -80,7 +89,7 @@ class Meter:
                 self._note(event)
         self.chunks += len(events)
         if self._ended and self._usage is None:
-            self._usage = self.estimate()
+            self._usage, self._estimated = self.estimate(), True
             return [*events[:-1], UsageReported(self._usage), events[-1]]
         return events
 
@@ -109,6 +118,11 @@ class Meter:
         prompt, completion = count_request(messages), self._tokens.tokens
         return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
 
+    @property
+    def tally(self) -> Tally:
+        """Give what beside tokens makes the price."""
+        return Tally(self.started_ms, self._media, self._estimated)
+
     def settle(  # noqa: PLR0913 - what only the end knows
         self,
         end_reason: EndReason,
@@ -124,15 +138,15 @@ class Meter:
         settle, self._settle = self._settle, None
         if settle is None:
             return
-        estimated = self._usage is None and self.first_event_ms is not None
-        usage = self._usage or (self.estimate() if estimated else Usage())
+        if self._usage is None and self.first_event_ms is not None:
+            self._usage, self._estimated = self.estimate(), True
         settle(
             Settlement(
                 request=self._request,
                 caller=self._caller,
                 target=target,
-                usage=usage,
-                estimated=estimated,
+                usage=self._usage or Usage(),
+                estimated=self._estimated,
                 end_reason=end_reason,
                 error_code=error_code,
                 status=status,

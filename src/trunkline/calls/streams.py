@@ -137,6 +137,8 @@ class TextStreams:
 
     async def _write(self, pump: Pump, call: ChatCall) -> tuple[EndReason, Failed | None]:
         encoder = encoder_of(pump.stream, call.request)
+        if call.request.include_cost:
+            encoder.cost_usd = call.cost_usd
         await self._log.append(pump.stream.id, pump.stream.generation, [encoder.role()])
         try:
             events = await call.begin()

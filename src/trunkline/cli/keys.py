@@ -1,17 +1,19 @@
 """`trunkline keys`: virtual keys, made and managed on the database of this configuration."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from trunkline.cli import key_options as options
 from trunkline.cli.database import DataDir, with_database
 from trunkline.cli.loading import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from trunkline.calls.keys import Keys
     from trunkline.config.schema import Config
-    from trunkline.core.keys import Key
+    from trunkline.core.keys import Key, KeyChanges
+    from trunkline.core.money import Budget, Spend
     from trunkline.storage.sql.database import Database
 
 T = TypeVar("T")
@@ -23,36 +25,78 @@ KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys
 def create(  # noqa: PLR0913 - the command's options
     *,
     name: Annotated[str, typer.Option(help="For whom or what the key is.")],
-    models: Annotated[str, typer.Option(metavar="GLOB,…", help="Models it may ask for [all].")] = "",
-    budget_usd: Annotated[float | None, typer.Option(min=0, help="The most that it may spend, in dollars.")] = None,
-    per: Annotated[Literal["total", "day", "month"], typer.Option(help="The budget's period.")] = "total",
-    rpm: Annotated[int | None, typer.Option(min=0, help="Requests a minute.")] = None,
-    tpm: Annotated[int | None, typer.Option(min=0, help="Tokens a minute.")] = None,
+    models: options.Models = None,
+    budget_usd: options.BudgetUsd = None,
+    per: options.Per = "total",
+    rpm: options.Rpm = None,
+    tpm: options.Tpm = None,
+    ipm: options.Ipm = None,
+    streams: options.Streams = None,
+    group: options.Group = None,
+    expires: options.Expires = None,
+    metadata: options.Metadata = None,
+    media_style: options.Style = None,
+    cache: options.Cache = None,
+    record: options.Record = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key, and show it: this once."""
-    from trunkline.core.keys import KeyChanges, Rates
-    from trunkline.core.money import Budget, microusd
+    from trunkline.core.keys import Key
 
-    amount = microusd(budget_usd) if budget_usd is not None else None
-    settings = KeyChanges(
-        name=name,
-        models=tuple(glob.strip() for glob in models.split(",") if glob.strip()),
-        budget=Budget(**{per: amount}),
-        rates=Rates(requests=rpm, tokens=tpm),
-    )
-    new = _with_keys(config, data_dir, lambda keys: keys.create(settings))
+    asked = {
+        "name": name, "models": models, "budget_usd": budget_usd, "per": per, "rpm": rpm, "tpm": tpm, "ipm": ipm,
+        "streams": streams, "expires": expires, "metadata": metadata, "media_style": media_style, "cache": cache,
+        "record": record,
+    }  # fmt: skip
+    settings = _settings(Key(id="", name=""), asked)
+    new = with_keys(config, data_dir, lambda keys: _create(keys, settings, group))
     _tell_new(new.key, new.token, as_json=as_json)
+
+
+@app.command()
+def change(  # noqa: PLR0913 - the command's options
+    key_id: KeyId,
+    *,
+    name: Annotated[str | None, typer.Option(help="For whom or what the key is.")] = None,
+    models: options.Models = None,
+    budget_usd: options.BudgetUsd = None,
+    per: options.Per = "total",
+    rpm: options.Rpm = None,
+    tpm: options.Tpm = None,
+    ipm: options.Ipm = None,
+    streams: options.Streams = None,
+    group: options.Group = None,
+    expires: options.Expires = None,
+    metadata: options.Metadata = None,
+    media_style: options.Style = None,
+    cache: options.Cache = None,
+    record: options.Record = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what is named; everything else stays."""
+    asked = {
+        "name": name, "models": models, "budget_usd": budget_usd, "per": per, "rpm": rpm, "tpm": tpm, "ipm": ipm,
+        "streams": streams, "expires": expires, "metadata": metadata, "media_style": media_style, "cache": cache,
+        "record": record,
+    }  # fmt: skip
+
+    async def work(keys: "Keys") -> "Key":
+        changes = await _in_group(keys, _settings(await keys.get(key_id), asked), group)
+        return await keys.change(key_id, changes)
+
+    _tell(with_keys(config, data_dir, work), [], as_json=as_json)
 
 
 @app.command(name="list")
 def list_keys(*, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List all keys, newest first."""
-    found = _with_keys(config, data_dir, _all)
+    found = with_keys(config, data_dir, _all)
     if as_json:
-        _write([_members(key) for key in found])
+        write([members(key) for key in found])
         return
     for key in found:
         typer.echo(f"{key.id}  {key.prefix}…  {key.state:8} {', '.join(key.models) or 'all models'}  {key.name}")
@@ -61,9 +105,20 @@ def list_keys(*, config: ConfigFile = None, data_dir: DataDir = None, as_json: A
 
 
 @app.command()
+def show(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show one key, and what it has spent today, this month and in all."""
+
+    async def work(loaded: "Config", database: "Database") -> "tuple[Key, list[Spend]]":
+        return await _keys(loaded, database).get(key_id), await spending(database, key_id)
+
+    key, spends = with_database(config, data_dir, work)
+    _tell(key, spends, as_json=as_json)
+
+
+@app.command()
 def rotate(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Give a key another secret; the former one stops at once."""
-    new = _with_keys(config, data_dir, lambda keys: keys.rotate(key_id))
+    new = with_keys(config, data_dir, lambda keys: keys.rotate(key_id))
     _tell_new(new.key, new.token, as_json=as_json)
 
 
@@ -85,10 +140,119 @@ def revoke(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None
     _set_state(key_id, "revoked", config, data_dir)
 
 
+def with_keys(config: str | None, data_dir: str | None, work: "Callable[[Keys], Awaitable[T]]") -> T:
+    """Open the database, do the work, close it; what goes wrong is one line and exit status 1."""
+
+    async def run(loaded: "Config", database: "Database") -> T:
+        return await work(_keys(loaded, database))
+
+    return with_database(config, data_dir, run)
+
+
+async def group_id(keys: "Keys", named: str) -> str:
+    """Give the id of a group that is named by its id or its name."""
+    from trunkline.core.errors import GatewayError
+
+    for group, _ in await keys.groups():
+        if named in (group.id, group.name):
+            return group.id
+    raise GatewayError("not_found", f"there is no group {named!r}: `trunkline groups list` shows all")
+
+
+async def spending(database: "Database", owner_id: str) -> "list[Spend]":
+    """Give what a key or a group has spent: in all, today, this month."""
+    import time
+
+    from trunkline.core.money import day_of, periods_of
+    from trunkline.storage.sql.money import SqlMoney
+
+    periods = periods_of(day_of(time.time_ns() // 1_000_000))
+    return await SqlMoney(database).spend(owner_id, periods)
+
+
+def budget_lines(budget: "Budget", spends: "list[Spend]") -> list[str]:
+    """Say what was spent of each budget."""
+    from trunkline.core.money import dollars
+
+    lines = []
+    for name, limit, spend in zip(("total", "day", "month"), (budget.total, budget.day, budget.month), spends,
+                                  strict=False):  # fmt: skip
+        held = f", {dollars(spend.reserved)} reserved" if spend.reserved else ""
+        of = f" of {dollars(limit)}" if limit is not None else ""
+        lines.append(f"spent ({name}): {dollars(spend.spent)}{of}{held}, {spend.calls} calls")
+    return lines
+
+
+def members(thing: object) -> dict[str, Any]:
+    """Give what is shown to tools."""
+    import msgspec
+
+    shown: dict[str, Any] = msgspec.to_builtins(thing)
+    return shown
+
+
+def write(value: object) -> None:
+    """Write JSON."""
+    import msgspec
+
+    typer.echo(msgspec.json.encode(value).decode())
+
+
+def _settings(former: "Key", asked: dict[str, Any]) -> "KeyChanges":
+    """Read the command's options; what is not named stays unset."""
+    import time
+
+    from msgspec import UNSET
+
+    from trunkline.core.keys import KeyChanges
+
+    rates = {
+        "requests": ("--rpm", asked["rpm"]),
+        "tokens": ("--tpm", asked["tpm"]),
+        "images": ("--ipm", asked["ipm"]),
+        "streams": ("--streams", asked["streams"]),
+    }
+    return KeyChanges(
+        name=UNSET if asked["name"] is None else asked["name"],
+        models=options.models(asked["models"]),
+        budget=options.budget(former.budget, asked["budget_usd"], asked["per"]),
+        rates=options.rates(former.rates, rates),
+        expires_ms=options.expires_ms(asked["expires"], time.time_ns() // 1_000_000),
+        metadata=options.metadata(asked["metadata"]),
+        media_style=options.media_style(asked["media_style"]),
+        cache=UNSET if asked["cache"] is None else asked["cache"],
+        record=UNSET if asked["record"] is None else asked["record"],
+    )
+
+
+async def _create(keys: "Keys", settings: "KeyChanges", group: str | None) -> Any:
+    return await keys.create(await _in_group(keys, settings, group))
+
+
+async def _in_group(keys: "Keys", settings: "KeyChanges", group: str | None) -> "KeyChanges":
+    from msgspec.structs import replace
+
+    if group is None:
+        return settings
+    return replace(settings, group_id=None if group == options.NONE else await group_id(keys, group))
+
+
+def _keys(loaded: "Config", database: "Database") -> "Keys":
+    from pathlib import Path
+
+    from trunkline.calls.keys import Keys
+    from trunkline.config.secret_file import server_secret
+    from trunkline.storage.sql.keys import SqlKeys
+
+    secret = loaded.server.secret
+    pepper = secret.reveal().encode() if secret else server_secret(Path(loaded.server.data_dir))
+    return Keys(SqlKeys(database), pepper)
+
+
 def _set_state(
     key_id: str, state: Literal["active", "blocked", "revoked"], config: str | None, data_dir: str | None
 ) -> None:
-    key = _with_keys(config, data_dir, lambda keys: keys.set_state(key_id, state))
+    key = with_keys(config, data_dir, lambda keys: keys.set_state(key_id, state))
     typer.echo(f"{key.id} ({key.name}) is {key.state}")
 
 
@@ -99,39 +263,30 @@ async def _all(keys: "Keys") -> "list[Key]":
     return found
 
 
-def _with_keys(config: str | None, data_dir: str | None, work: "Callable[[Keys], Awaitable[T]]") -> T:
-    """Open the database, do the work, close it; what goes wrong is one line and exit status 1."""
-    from pathlib import Path
+def _tell(key: "Key", spends: "list[Spend]", *, as_json: bool) -> None:
+    if as_json:
+        write({**members(key), **({"spend": [members(spend) for spend in spends]} if spends else {})})
+        return
+    from datetime import UTC, datetime
 
-    from trunkline.calls.keys import Keys
-    from trunkline.config.secret_file import server_secret
-    from trunkline.storage.sql.keys import SqlKeys
-
-    async def run(loaded: "Config", database: "Database") -> T:
-        secret = loaded.server.secret
-        folder = Path(loaded.server.data_dir)
-        pepper = secret.reveal().encode() if secret else server_secret(folder)
-        return await work(Keys(SqlKeys(database), pepper))
-
-    return with_database(config, data_dir, run)
-
-
-def _members(key: "Key") -> dict[str, object]:
-    import msgspec
-
-    members: dict[str, object] = msgspec.to_builtins(key)
-    return members
+    typer.echo(f"{key.id}  {key.prefix}…  {key.state}  {key.name}")
+    typer.echo(f"models: {', '.join(key.models) or 'all'}")
+    if key.group is not None:
+        typer.echo(f"group: {key.group.name} ({key.group.id})")
+    limits = {name: value for name, value in members(key.rates).items() if value is not None}
+    if limits:
+        typer.echo(f"rates: {', '.join(f'{name} {value}' for name, value in limits.items())}")
+    if key.expires_ms is not None:
+        typer.echo(f"expires: {datetime.fromtimestamp(key.expires_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC")
+    for name, value in key.metadata.items():
+        typer.echo(f"{name}: {value}")
+    for line in budget_lines(key.budget, spends):
+        typer.echo(line)
 
 
 def _tell_new(key: "Key", token: str, *, as_json: bool) -> None:
     if as_json:
-        _write({**_members(key), "key": token})
+        write({**members(key), "key": token})
         return
     typer.echo(token)
     typer.echo(f"This is the only time that the key of {key.name!r} ({key.id}) is shown.", err=True)
-
-
-def _write(value: object) -> None:
-    import msgspec
-
-    typer.echo(msgspec.json.encode(value).decode())

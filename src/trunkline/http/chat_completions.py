@@ -67,7 +67,7 @@ class ChatCompletions:
             respond_error(exchange, error, headers)
             return
         upstreams = self._recorder.over(self._upstreams, caller, request.model)
-        call = ChatCall(upstreams, self._targets, route, request, caller, admitted.settle)
+        call = ChatCall(upstreams, self._targets, route, request, caller, admitted)
         headers += admitted.headers
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)
@@ -83,6 +83,8 @@ class ChatCompletions:
     ) -> EndReason:
         settings = self._live.settings
         encoder = ChunkEncoder(request, id=make_id(), created=now_s())
+        if request.include_cost:
+            encoder.cost_usd = call.cost_usd
         times = Times(
             grace_s=settings.grace_s,
             keepalive_s=settings.keepalive_s,
@@ -114,7 +116,9 @@ class ChatCompletions:
             )
             respond_error(exchange, broken, [*headers, *told(call)])
         else:
-            exchange.respond(200, [JSON, *headers, *told(call)], collector.body())
+            cost_usd = call.cost_usd(collector.usage)
+            cost = [] if cost_usd is None else [("x-trunkline-cost", f"{cost_usd:.6f}")]
+            exchange.respond(200, [JSON, *headers, *told(call), *cost], collector.body())
         return "completed"
 
 

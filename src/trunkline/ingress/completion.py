@@ -90,7 +90,7 @@ class Collector:
         self._created = created
         self._choices: list[_Choice] = []
         self._members: dict[str, Any] = {}
-        self._usage = Usage()
+        self.usage = Usage()
         self.failed: Failed | None = None
         self.cost_usd: float | None = None
 
@@ -124,7 +124,7 @@ class Collector:
         elif isinstance(event, Finished):
             self._choice(event.choice).finish = event.reason
         elif isinstance(event, UsageReported):
-            self._usage = event.usage
+            self.usage = event.usage
         elif isinstance(event, Failed):
             self.failed = event
         elif isinstance(event, Extras):
@@ -146,7 +146,7 @@ class Collector:
             "model": self._request.model,
             "system_fingerprint": None,
             "choices": [choice.members(index, legacy=legacy) for index, choice in enumerate(self._choices)],
-            "usage": usage_members(self._usage, self.cost_usd),
+            "usage": usage_members(self.usage, self.cost_usd),
             **self._members,
         }
         return msgspec.json.encode(members)

@@ -1,6 +1,6 @@
 """OpenAI Chat Completions as clients speak it: reading requests, writing chunks (wire.md sections 0 and 1)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -130,8 +130,8 @@ class ChunkEncoder:
         self._text_heads: list[bytes] = []
         self._members: dict[str, Any] = {}  # at the top level of the next finish chunk
         self._custom: dict[int, set[int]] = {}
-        self.cost_usd: float | None = None
-        """Set before the usage event when the client asked for the cost."""
+        self.cost_usd: Callable[[Usage], float | None] | None = None
+        """Set when the client asked for the cost: what a call of this usage costs."""
 
     def add_members(self, members: dict[str, Any]) -> None:
         """Put members at the top level of the next finish chunk."""
@@ -210,7 +210,8 @@ class ChunkEncoder:
         return b""
 
     def _usage(self, usage: Usage) -> bytes:
-        return b'%b"choices":[],"usage":%b}\n\n' % (self._begin(), _string(usage_members(usage, self.cost_usd)))
+        cost_usd = self.cost_usd(usage) if self.cost_usd is not None else None
+        return b'%b"choices":[],"usage":%b}\n\n' % (self._begin(), _string(usage_members(usage, cost_usd)))
 
     def _start(self, event: Started) -> None:
         self._id = event.id or self._id

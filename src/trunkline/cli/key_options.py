@@ -1,0 +1,149 @@
+"""The options of `keys` and `groups`, and the settings that they come to."""
+
+import re
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from msgspec import UnsetType
+
+    from trunkline.core.keys import Rates
+    from trunkline.core.money import Budget
+    from trunkline.core.route import MediaStyle
+
+Period = Literal["total", "day", "month"]
+NONE = "none"
+_SPAN = re.compile(r"(\d{1,6})(d|h|m)")
+_SPAN_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
+
+Models = Annotated[str | None, typer.Option(metavar="GLOB,…", help="Models it may ask for [all].")]
+BudgetUsd = Annotated[
+    str | None, typer.Option("--budget-usd", metavar="USD", help="The most that it may spend; `none`: no limit.")
+]
+Per = Annotated[Period, typer.Option(help="The budget's period.")]
+Rpm = Annotated[str | None, typer.Option(metavar="N", help="Requests a minute; `none`: no limit.")]
+Tpm = Annotated[str | None, typer.Option(metavar="N", help="Tokens a minute.")]
+Ipm = Annotated[str | None, typer.Option(metavar="N", help="Pictures and films a minute.")]
+Streams = Annotated[str | None, typer.Option(metavar="N", help="Streams open at once.")]
+Group = Annotated[str | None, typer.Option(metavar="GROUP", help="The group it belongs to, by id or name; or `none`.")]
+Expires = Annotated[
+    str | None, typer.Option(metavar="WHEN", help="`30d`, `12h`, `2027-01-31`, `2027-01-31T12:00Z` or `none`.")
+]
+Metadata = Annotated[list[str] | None, typer.Option("--metadata", metavar="NAME=VALUE", help="Repeat for more.")]
+Style = Annotated[str | None, typer.Option("--media-style", metavar="STYLE", help="How media stand in its answers.")]
+Cache = Annotated[bool | None, typer.Option("--cache/--no-cache", help="Its answers may come from the cache.")]
+Record = Annotated[
+    bool | None, typer.Option("--record/--no-record", help="Its prompts and answers may be kept, to find faults.")
+]
+
+
+def limit(option: str, text: str | None) -> "int | UnsetType | None":
+    """Read a whole number, or `none`."""
+    from msgspec import UNSET
+
+    if text is None:
+        return UNSET
+    if text == NONE:
+        return None
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
+        raise typer.BadParameter(f"{option} takes a whole number from 0 on, or `{NONE}`; it is {text!r}")
+    return int(text)
+
+
+def budget(former: "Budget", text: str | None, per: Period) -> "Budget | UnsetType":
+    """Read a budget: that of the named period changes, the others stay."""
+    from decimal import Decimal, InvalidOperation
+
+    from msgspec import UNSET
+    from msgspec.structs import replace
+
+    from trunkline.core.money import microusd
+
+    if text is None:
+        return UNSET
+    if text == NONE:
+        return replace(former, **{per: None})
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not (amount.is_finite() and 0 <= amount <= 10**9):
+        raise typer.BadParameter(f"--budget-usd takes dollars, such as 12.50, or `{NONE}`; it is {text!r}")
+    return replace(former, **{per: microusd(amount)})
+
+
+def rates(former: "Rates", asked: "Mapping[str, tuple[str, str | None]]") -> "Rates | UnsetType":
+    """Read rates, `{member: (option, text)}`: those that are named change, the others stay."""
+    from msgspec import UNSET
+    from msgspec.structs import replace
+
+    read = {name: limit(option, text) for name, (option, text) in asked.items()}
+    named = {name: value for name, value in read.items() if value is not UNSET}
+    return replace(former, **named) if named else UNSET
+
+
+def expires_ms(text: str | None, now_ms: int) -> "int | UnsetType | None":
+    """Read when a key expires, as an instant in milliseconds."""
+    from datetime import UTC, datetime
+
+    from msgspec import UNSET
+
+    if text is None:
+        return UNSET
+    if text == NONE:
+        return None
+    if span := _SPAN.fullmatch(text):
+        return now_ms + int(span[1]) * _SPAN_MS[span[2]]
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        told = f"--expires takes 30d, 12h, 90m, 2027-01-31, 2027-01-31T12:00Z or `{NONE}`; it is {text!r}"
+        raise typer.BadParameter(told) from None
+    if read.tzinfo is None:
+        read = read.replace(tzinfo=UTC)
+    return int(read.timestamp() * 1000)
+
+
+def metadata(pairs: list[str] | None) -> "dict[str, str] | UnsetType":
+    """Read metadata; it replaces what was there."""
+    from msgspec import UNSET
+
+    if pairs is None:
+        return UNSET
+    read = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"--metadata takes NAME=VALUE; it is {pair!r}")
+        read[name] = value
+    return read
+
+
+def models(text: str | None) -> "tuple[str, ...] | UnsetType":
+    """Read the globs of models; empty text: all."""
+    from msgspec import UNSET
+
+    if text is None:
+        return UNSET
+    return tuple(glob.strip() for glob in text.split(",") if glob.strip())
+
+
+def media_style(text: str | None) -> "MediaStyle | Literal[''] | UnsetType":
+    """Read a media style; `none` is the empty one."""
+    from typing import get_args
+
+    from msgspec import UNSET
+
+    from trunkline.core.route import MediaStyle
+
+    if text is None:
+        return UNSET
+    allowed: tuple[MediaStyle, ...] = get_args(MediaStyle)
+    if text == NONE:
+        return ""
+    if text not in allowed:
+        raise typer.BadParameter(f"--media-style takes {', '.join(allowed)} or `{NONE}`; it is {text!r}")
+    return text

@@ -1,0 +1,120 @@
+"""What calls cost, as clients and the ledger see it, on a running gateway."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway import Gateway, chat, chunk, gateway, to_upstream
+from raw_upstream import Peer, raw_upstream
+
+from trunkline.app import Application
+from trunkline.config.load import build
+from trunkline.config.read import ConfigError
+from trunkline.config.spoken import this_build
+from trunkline.core.keys import GroupChanges, KeyChanges
+from trunkline.core.money import Budget, LedgerRow
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.money import SqlMoney
+
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
+PRICE = {"input_per_mtok": 2.0, "output_per_mtok": 8.0}
+COST_USD = 0.006
+
+
+def priced(url: str, **price: float) -> dict[str, Any]:
+    """A configuration with one upstream whose price is known."""
+    tables = to_upstream(url)
+    tables["models"]["*"]["price"] = price or PRICE
+    return tables
+
+
+async def answer(peer: Peer, usage: object = USAGE) -> None:
+    """Answer every request, streamed or not."""
+    while True:
+        asked = json.loads((await peer.request())[1])
+        members = {"usage": usage} if usage else {}
+        if asked.get("stream"):
+            events = chunk({"content": "Hello"}) + chunk({}, "stop", **members) + b"data: [DONE]\n\n"
+            await peer.answer(events, "content-type: text/event-stream")
+        else:
+            message = {"role": "assistant", "content": "Hello"}
+            whole = {"id": "1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], **members}
+            await peer.answer(json.dumps(whole).encode(), "content-type: application/json")
+
+
+async def answer_without_usage(peer: Peer) -> None:
+    await answer(peer, None)
+
+
+async def ledger(data_dir: Path, wanted: int) -> list[LedgerRow]:
+    """Wait until the ledger has so many rows."""
+    database = Database.at(data_dir / "trunkline.db")
+    try:
+        rows: list[LedgerRow] = []
+        async with asyncio.timeout(10):
+            while len(rows) < wanted:
+                rows = await SqlMoney(database).rows(limit=200)
+                await asyncio.sleep(0.05)
+        return rows
+    finally:
+        await database.close()
+
+
+async def key(gate: Gateway, **settings: Any) -> str:
+    return f"Bearer {(await gate.application.keys.create(KeyChanges(name='anna', **settings))).token}"
+
+
+async def test_the_cost_is_told_as_the_ledger_has_it(tmp_path: Path) -> None:
+    async with raw_upstream(answer) as upstream, gateway(tmp_path, priced(upstream.url)) as gate:
+        whole = await gate.ask(chat())
+        assert whole.headers["x-trunkline-cost"] == f"{COST_USD:.6f}"
+        assert "cost" not in (await whole.json())["usage"]
+        options = {"include_usage": True, "include_cost": True}
+        streamed = await (await gate.ask(chat(stream=True, stream_options=options))).events()
+        assert streamed[-2]["usage"]["cost"] == COST_USD
+        plain = await (await gate.ask(chat(stream=True, stream_options={"include_usage": True}))).events()
+        assert "cost" not in plain[-2]["usage"]
+        rows = await ledger(tmp_path, 3)
+    assert [row.cost_microusd for row in rows] == [6000, 6000, 6000]
+    assert [row.estimated for row in rows] == [False] * 3
+    assert all(row.price_version for row in rows)
+
+
+async def test_usage_that_is_our_own_count_is_marked(tmp_path: Path) -> None:
+    async with raw_upstream(answer_without_usage) as upstream, gateway(tmp_path, priced(upstream.url)) as gate:
+        await (await gate.ask(chat(stream=True))).events()
+        await (await gate.ask(chat())).json()
+        rows = await ledger(tmp_path, 2)
+    assert [row.estimated for row in rows] == [True, True]
+    assert all(row.completion_tokens > 0 and row.prompt_tokens > 0 for row in rows)
+
+
+async def test_a_price_that_is_unknown(tmp_path: Path) -> None:
+    async with raw_upstream(answer) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        limited = await gate.ask(chat(), authorization=await key(gate, budget=Budget(total=10_000_000)))
+        assert limited.status == 403
+        assert "the price of 'm' is not known" in (await limited.json())["error"]["message"]
+        free = await gate.ask(chat(), authorization=await key(gate))
+        assert free.status == 200
+        assert "x-trunkline-cost" not in free.headers
+        assert [row.cost_microusd for row in await ledger(tmp_path, 1)] == [None]
+
+
+async def test_a_group_has_a_budget_of_its_own(tmp_path: Path) -> None:
+    async with raw_upstream(answer) as upstream, gateway(tmp_path, priced(upstream.url)) as gate:
+        group = await gate.application.keys.create_group(GroupChanges(name="team", budget=Budget(day=10_000)))
+        anna, ben = [await key(gate, group_id=group.id) for _ in range(2)]
+        body = chat(max_tokens=500)
+        assert (await gate.ask(body, authorization=anna)).status == 200
+        refused = await gate.ask(body | {"max_tokens": 1000}, authorization=ben)
+        assert refused.status == 402
+        assert "the group's budget of $0.01 a day" in (await refused.json())["error"]["message"]
+
+
+def test_a_listener_open_to_others_needs_an_admin_key(tmp_path: Path) -> None:
+    tables = {"server": {"listen": "0.0.0.0:0", "data_dir": str(tmp_path)}, "providers": {"local": {"enabled": False}}}
+    with pytest.raises(ConfigError, match=r"set TRUNKLINE_ADMIN_KEY to a long random text, such as .*openssl rand"):
+        Application(build(tables, {}, {}, this_build()), {})
+    Application(build(tables, {"TRUNKLINE_ADMIN_KEY": "k" * 32}, {}, this_build()), {})
