@@ -53,12 +53,14 @@ from trunkline.storage.sql.keys import SqlKeys
 from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
+from trunkline.telemetry.call_log import CallLog
 from trunkline.telemetry.metrics import Metrics
 from trunkline.telemetry.recorder import FileRecorder
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door
 
 _log = logging.getLogger(__name__)
+STDERR = 2
 NO_ADMIN_KEY = (
     "`server.listen` {} is open to other machines, so an admin key is needed: set TRUNKLINE_ADMIN_KEY to a long random "
     "text, such as the output of `openssl rand -hex 32`"
@@ -89,14 +91,23 @@ class Application:
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
         rates = LocalRates()
-        gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, (self.metrics.settled,))
+        self._log = CallLog(STDERR) if config.server.log == "json" else None
+        called, made = [self.metrics.settled], [self.metrics.job_ended]
+        if self._log is not None:
+            called.append(self._log.settled)
+            made.append(self._log.job_ended)
+            self.metrics.dropped = self._log.lost
+        gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, tuple(called))
         local = {("local", name): self._local(name) for name in self._children}
         door = Door(self._client, local)
         targets = Targets()
         recorder = FileRecorder(Path(config.debug.record or data_dir / "recordings"), always=bool(config.debug.record))
-        accounts = JobAccounts(self._billing, pricing)
+        accounts = JobAccounts(self._billing, pricing, tuple(made))
         parts = (config, secret, self.live, gate, targets, accounts, rates, self._database, replica, self._life)
         self._media = MediaParts(*parts, self._client, local)
+        self.metrics.open_calls = lambda: gate.open
+        self.metrics.open_jobs = self._media.engine.open_jobs
+        self.metrics.health = lambda: targets.health.snapshot(time.monotonic())
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
                 self.live, door, targets, gate, ResumableChat(self.live, self._media.texts), self._media.chat, recorder
@@ -133,6 +144,8 @@ class Application:
         await self.keys.look()
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(work()) for work in (self._life.run, self._billing.run, self.keys.watch)]
+            if self._log is not None:
+                running.append(group.create_task(self._log.run()))
             writing = [group.create_task(self._media.run())]
             for child in set(self._children.values()):
                 group.create_task(child.run())

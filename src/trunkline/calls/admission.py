@@ -24,7 +24,7 @@ from trunkline.policy.key_rules import check_model
 from trunkline.policy.rate import headers as rate_headers
 from trunkline.policy.rate import refusal
 
-Watcher = Callable[[Settlement], None]
+Watcher = Callable[[Settlement, LedgerRow], None]
 
 
 class Admission:
@@ -48,6 +48,8 @@ class Admission:
         self._rates = rates
         self._required = required
         self._watchers = watchers
+        self.open = 0
+        """Calls that were let in and have not ended."""
         self._numbers = itertools.count(int.from_bytes(secrets.token_bytes(6)))
 
     async def caller(self, authorization: str, request_id: str) -> Caller:
@@ -86,6 +88,7 @@ class Admission:
             if passed is not None:
                 self._rates.end(passed, 0)
             raise
+        self.open += 1
         shown = rate_headers(verdict) if verdict is not None else ()
         return Admitted(_Ending(self, hold, passed), shown, self._cost)
 
@@ -106,12 +109,13 @@ class Admission:
 
     def settle(self, hold: Hold, passed: Passed | None, settlement: Settlement) -> None:
         """End a call: its row goes to the ledger, its money is settled."""
+        self.open -= 1
         row = self._row(settlement)
         self._billing.settle(hold, row)
         if passed is not None:
             self._rates.end(passed, settlement.usage.total_tokens)
         for watch in self._watchers:
-            watch(settlement)
+            watch(settlement, row)
 
     def _row(self, settlement: Settlement) -> LedgerRow:
         usage, caller, target = settlement.usage, settlement.caller, settlement.target

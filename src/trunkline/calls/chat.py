@@ -4,6 +4,8 @@ import asyncio
 import random
 import time
 
+from msgspec.structs import replace
+
 from trunkline.calls.attempt import Attempt
 from trunkline.calls.gate import Admitted
 from trunkline.calls.meter import Meter
@@ -157,8 +159,16 @@ class ChatCall:
 
     def _metered(self, events: list[Event]) -> list[Event]:
         if events and isinstance(events[-1], Failed):
-            self._failed = events[-1]
+            self._failed = self._unrepeated(events[-1])
+            events = [*events[:-1], self._failed]
         return self._inline.feed(self.meter.feed(events))
+
+    def _unrepeated(self, failed: Failed) -> Failed:
+        """Take the provider's key out of what it says."""
+        key = self._asked.credential if self._asked else None
+        if key and key.reveal() in failed.message:
+            return replace(failed, message=failed.message.replace(key.reveal(), "***"))
+        return failed
 
 
 def _answers(events: list[Event]) -> bool:

@@ -1,7 +1,7 @@
 """A job's money: set aside when it is made, priced and booked when it ends, whatever crashes in between."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -40,9 +40,12 @@ class Account(Struct, frozen=True):
 class JobAccounts:
     """Reserves and settles jobs; `settle` is what the engine calls at a job's end."""
 
-    def __init__(self, billing: Billing, pricing: Pricing) -> None:
+    def __init__(
+        self, billing: Billing, pricing: Pricing, watchers: tuple[Callable[[LedgerRow], None], ...] = ()
+    ) -> None:
         self._billing = billing
         self._pricing = pricing
+        self._watchers = watchers
 
     async def open(self, key: Key, request: MediaRequest, item: RouteTarget, job_id: str) -> Account:
         """Bind a job to its price and set the most it may cost aside, before the job is stored.
@@ -98,7 +101,9 @@ class JobAccounts:
             started_ms=job.created_ms,
             ended_ms=ended_ms,
         )
-        await self._billing.settle_job(job.reservation_id, row)
+        if await self._billing.settle_job(job.reservation_id, row):
+            for watch in self._watchers:
+                watch(row)
         return cost
 
 

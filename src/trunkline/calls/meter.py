@@ -1,6 +1,7 @@
 """A tap on the line: what a call used, when it began to answer, how it ended; settles it exactly once."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,8 @@ from trunkline.core.route import RouteTarget
 from trunkline.policy.tokens import TokenCount, count_request
 
 _TEXTS = (ReasoningDelta, RefusalDelta)
+GAP_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
+"""The bounds by which the times between events are counted."""
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -49,6 +52,10 @@ class Settlement(Struct, frozen=True, kw_only=True):
     repairs: dict[str, int]
     credential: str = ""
     """The name of the credential that was used last."""
+    gaps: tuple[int, ...] = ()
+    """How many waits between events fell under each of `GAP_BOUNDS_S`, and above the last."""
+    gaps_s: float = 0.0
+    """All those waits together."""
 
 
 class Tally(Struct, frozen=True):
@@ -74,13 +81,19 @@ class Meter:
         self._media = 0
         self.chunks = 0
         self.started_ms = time.time_ns() // 1_000_000
-        self._begun = time.monotonic()
+        self._begun = self._first_at = self._fed_at = time.monotonic()
+        self._gaps = [0] * (len(GAP_BOUNDS_S) + 1)
         self.first_event_ms: int | None = None
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Watch the line's next events; where the upstream gave no usage, our own count goes in before the end."""
+        now = time.monotonic()
         if self.first_event_ms is None:
-            self.first_event_ms = round((time.monotonic() - self._begun) * 1000)
+            self.first_event_ms = round((now - self._begun) * 1000)
+            self._first_at = now
+        else:
+            self._gaps[bisect_left(GAP_BOUNDS_S, now - self._fed_at)] += 1
+        self._fed_at = now
         add = self._tokens.add
         for event in events:
             if type(event) is TextDelta:
@@ -158,5 +171,7 @@ class Meter:
                 media=self._media,
                 repairs=repairs,
                 credential=credential,
+                gaps=tuple(self._gaps),
+                gaps_s=self._fed_at - self._first_at,
             )
         )

@@ -1,6 +1,6 @@
 """The configuration's shape: every field with its default and one line that says what it is."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -37,6 +37,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 4096
     unstreamed_wait_s: Annotated[Wait, Meta(description="How long an unstreamed media call waits for its job.")] = 300
     cors_origins: Annotated[tuple[str, ...], Meta(description="Origins that browsers may call `/v1` from.")] = ("*",)
+    log: Annotated[Literal["json", "off"], Meta(description="One line a call on stderr, as JSON.")] = "json"
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="Addresses or networks whose `X-Forwarded-*` headers count.")
     ] = ()

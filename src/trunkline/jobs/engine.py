@@ -138,6 +138,10 @@ class JobEngine:
         if self._durable is not None:
             await self._durable.prune({lease.name for lease in await self._stores.leases.alive()})
 
+    def open_jobs(self) -> dict[str, int]:
+        """Count the jobs of this process: running, and waiting to begin."""
+        return {"running": len(self._runs), "waiting": len(self._due)}
+
     # What keeps them going.
 
     async def serve(self) -> None:

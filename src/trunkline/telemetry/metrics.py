@@ -1,26 +1,35 @@
 """Prometheus metrics: one module that knows their names (docs/metrics.md lists them)."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from trunkline.calls.meter import Settlement
+from trunkline.calls.meter import GAP_BOUNDS_S, Settlement
+from trunkline.core.money import LedgerRow, usd
 
 FIRST_EVENT_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128)
 DURATION_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 NAMES = {
     "trunkline_calls": "Calls by how they ended.",
     "trunkline_first_event_seconds": "From the request to the first event of its answer.",
+    "trunkline_inter_event_seconds": "Between two reads of an answer's events.",
     "trunkline_call_duration_seconds": "From the request to the end of its answer.",
     "trunkline_tokens": "Tokens used, by our own count where the provider gave none.",
+    "trunkline_cost_usd": "Dollars, of calls and jobs whose price is known.",
     "trunkline_events": "Events given to clients.",
     "trunkline_attempts": "Tries at targets.",
     "trunkline_repairs": "Departures of upstreams from the output contract, by rule.",
     "trunkline_open_calls": "Calls in flight.",
+    "trunkline_jobs": "Pictures and films asked for, by how their jobs ended.",
+    "trunkline_job_duration_seconds": "From the request of a job to its end.",
+    "trunkline_open_jobs": "Jobs of this process.",
+    "trunkline_upstream_usable": "1: calls go there; 0: it rests after failures.",
+    "trunkline_upstream_first_event_seconds": "The usual time to the first event, lately.",
+    "trunkline_log_lines_dropped": "Lines of the call log that nobody read.",
 }
 _TARGET = ("provider", "model")
 
@@ -32,11 +41,18 @@ class Metrics(Collector):
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self.open_calls: Callable[[], int] = lambda: 0
-        """Set by the composition root."""
+        """Set by the composition root, like those below."""
+        self.open_jobs: Callable[[], Mapping[str, int]] = dict
+        """Jobs of this process by what they do."""
+        self.health: Callable[[], Mapping[tuple[str, str, str], tuple[bool, float | None]]] = dict
+        """Of provider, model and credential: usable, and the usual seconds to the first event."""
+        self.dropped: Callable[[], int] = lambda: 0
+        """Lines of the call log that were dropped."""
         self._series: dict[tuple[str, str, str], _Series] = {}
+        self._jobs: dict[tuple[str, str, str, str], _Jobs] = {}
         self._repairs: dict[tuple[str, str], int] = {}
 
-    def settled(self, settlement: Settlement) -> None:
+    def settled(self, settlement: Settlement, row: LedgerRow) -> None:
         """Count a call that has ended."""
         target = settlement.target.target if settlement.target else None
         provider, model = (target.provider, target.model) if target else ("", "")
@@ -45,8 +61,18 @@ class Metrics(Collector):
         if series is None:
             series = self._series[key] = _Series()
         series.add(settlement)
+        series.cost += row.cost_microusd or 0
         for rule, count in settlement.repairs.items():
             self._repairs[provider, rule] = self._repairs.get((provider, rule), 0) + count
+
+    def job_ended(self, row: LedgerRow) -> None:
+        """Count a job that has ended."""
+        key = (row.provider, row.upstream_model, row.kind, row.end_reason)
+        jobs = self._jobs.get(key)
+        if jobs is None:
+            jobs = self._jobs[key] = _Jobs()
+        jobs.duration.add((row.ended_ms - row.started_ms) / 1000)
+        jobs.cost += row.cost_microusd or 0
 
     def text(self) -> bytes:
         """Write all metrics in Prometheus' text format."""
@@ -56,16 +82,21 @@ class Metrics(Collector):
         """Give all metrics to the registry."""
         calls = _counter("trunkline_calls", (*_TARGET, "end"))
         tokens = _counter("trunkline_tokens", (*_TARGET, "kind"))
+        cost = _counter("trunkline_cost_usd", _TARGET)
         events = _counter("trunkline_events", _TARGET)
         attempts = _counter("trunkline_attempts", ("provider",))
         repairs = _counter("trunkline_repairs", ("provider", "rule"))
         first = _histogram("trunkline_first_event_seconds")
+        gaps = _histogram("trunkline_inter_event_seconds")
         duration = _histogram("trunkline_call_duration_seconds")
+        costs: dict[tuple[str, str], int] = {}
         tried: dict[str, int] = {}
         for place, series in self._by_target().items():
             tokens.add_metric([*place, "prompt"], series.prompt)
             tokens.add_metric([*place, "completion"], series.completion)
+            costs[place] = series.cost
             events.add_metric(list(place), series.events)
+            gaps.add_metric(list(place), series.gaps.buckets(), series.gaps.sum)
             first.add_metric(list(place), series.first_event.buckets(), series.first_event.sum)
             duration.add_metric(list(place), series.duration.buckets(), series.duration.sum)
             tried[place[0]] = tried.get(place[0], 0) + series.attempts
@@ -75,8 +106,38 @@ class Metrics(Collector):
             attempts.add_metric([provider], count)
         for repair, count in self._repairs.items():
             repairs.add_metric(list(repair), count)
-        yield from (calls, tokens, events, attempts, repairs, first, duration)
+        for (provider, model, _, _), jobs in self._jobs.items():
+            costs[provider, model] = costs.get((provider, model), 0) + jobs.cost
+        for place, microusd in costs.items():
+            cost.add_metric(list(place), usd(microusd))
+        yield from (calls, tokens, cost, events, attempts, repairs, first, gaps, duration)
+        yield from self._of_jobs()
+        yield from self._of_now()
+
+    def _of_jobs(self) -> Iterator[Metric]:
+        ended = _counter("trunkline_jobs", (*_TARGET, "kind", "end"))
+        duration = _histogram("trunkline_job_duration_seconds", (*_TARGET, "kind", "end"))
+        for key, jobs in self._jobs.items():
+            buckets = jobs.duration.buckets()
+            ended.add_metric(list(key), buckets[-1][1])
+            duration.add_metric(list(key), buckets, jobs.duration.sum)
+        yield from (ended, duration)
+
+    def _of_now(self) -> Iterator[Metric]:
+        """Give what is so at this moment."""
         yield GaugeMetricFamily("trunkline_open_calls", NAMES["trunkline_open_calls"], self.open_calls())
+        open_jobs = _gauge("trunkline_open_jobs", ("state",))
+        for state, number in self.open_jobs().items():
+            open_jobs.add_metric([state], number)
+        usable = _gauge("trunkline_upstream_usable", (*_TARGET, "credential"))
+        speed = _gauge("trunkline_upstream_first_event_seconds", (*_TARGET, "credential"))
+        for key, (well, first_event_s) in self.health().items():
+            usable.add_metric(list(key), int(well))
+            if first_event_s is not None:
+                speed.add_metric(list(key), first_event_s)
+        dropped = _counter("trunkline_log_lines_dropped", ())
+        dropped.add_metric([], self.dropped())
+        yield from (open_jobs, usable, speed, dropped)
 
     def _by_target(self) -> "dict[tuple[str, str], _Series]":
         summed: dict[tuple[str, str], _Series] = {}
@@ -99,9 +160,12 @@ class _Buckets:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
+    def take(self, counts: Sequence[int], total: float) -> None:
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, counts, strict=True)]
+        self.sum += total
+
     def merge(self, other: "_Buckets") -> None:
-        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
-        self.sum += other.sum
+        self.take(other.counts, other.sum)
 
     def buckets(self) -> list[tuple[str, float]]:
         names = [*(str(float(bound)) for bound in self.bounds), "+Inf"]
@@ -111,10 +175,11 @@ class _Buckets:
 class _Series:
     """What was counted of one target and one kind of end."""
 
-    __slots__ = ("attempts", "calls", "completion", "duration", "events", "first_event", "prompt")
+    __slots__ = ("attempts", "calls", "completion", "cost", "duration", "events", "first_event", "gaps", "prompt")
 
     def __init__(self) -> None:
-        self.calls = self.prompt = self.completion = self.events = self.attempts = 0
+        self.calls = self.prompt = self.completion = self.events = self.attempts = self.cost = 0
+        self.gaps = _Buckets(GAP_BOUNDS_S)
         self.first_event = _Buckets(FIRST_EVENT_BUCKETS_S)
         self.duration = _Buckets(DURATION_BUCKETS_S)
 
@@ -127,6 +192,8 @@ class _Series:
         if settlement.first_event_ms is not None:
             self.first_event.add(settlement.first_event_ms / 1000)
         self.duration.add((settlement.ended_ms - settlement.started_ms) / 1000)
+        if settlement.gaps:
+            self.gaps.take(settlement.gaps, settlement.gaps_s)
 
     def merge(self, other: "_Series") -> None:
         self.calls += other.calls
@@ -136,11 +203,27 @@ class _Series:
         self.attempts += other.attempts
         self.first_event.merge(other.first_event)
         self.duration.merge(other.duration)
+        self.gaps.merge(other.gaps)
+        self.cost += other.cost
+
+
+class _Jobs:
+    """What was counted of one target's jobs that ended alike."""
+
+    __slots__ = ("cost", "duration")
+
+    def __init__(self) -> None:
+        self.duration = _Buckets(DURATION_BUCKETS_S)
+        self.cost = 0
 
 
 def _counter(name: str, labels: Sequence[str]) -> CounterMetricFamily:
     return CounterMetricFamily(name, NAMES[name], labels=labels)
 
 
-def _histogram(name: str) -> HistogramMetricFamily:
-    return HistogramMetricFamily(name, NAMES[name], labels=_TARGET)
+def _gauge(name: str, labels: Sequence[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, NAMES[name], labels=labels)
+
+
+def _histogram(name: str, labels: Sequence[str] = _TARGET) -> HistogramMetricFamily:
+    return HistogramMetricFamily(name, NAMES[name], labels=labels)

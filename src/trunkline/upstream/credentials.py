@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from trunkline.core.ports import HttpRequest
+from trunkline.core.ports import HttpRequest, HttpResponse
 from trunkline.core.provider import AuthKind
 from trunkline.core.secret import Secret
 from trunkline.upstream.sigv4 import AwsKey, signature_headers
+from trunkline.upstream.unrepeated import Unrepeated
 
 Authorizer = Callable[[HttpRequest], HttpRequest]
 
@@ -37,7 +38,7 @@ class Credential:
     Raises ValueError, in words for whoever wrote the configuration.
     """
 
-    __slots__ = ("_authorize", "id", "name")
+    __slots__ = ("_authorize", "_secret", "id", "name")
 
     def __init__(
         self,
@@ -48,12 +49,17 @@ class Credential:
     ) -> None:
         value = key.reveal() if key is not None else ""
         self.id = hashlib.sha256(b"trunkline credential\0" + value.encode()).hexdigest()[:12] if value else "none"
+        self._secret = value.encode()
         self.name = key.name if key is not None else "none"
         self._authorize = _authorizer(auth, value, options or {}, now_ns)
 
     def authorize(self, request: HttpRequest) -> HttpRequest:
         """Give the request with the key on it. A signature covers it as it stands: nothing may be added afterwards."""
         return self._authorize(request)
+
+    def unrepeated(self, response: HttpResponse) -> HttpResponse:
+        """Give an answer whose error does not repeat the key."""
+        return Unrepeated(response, self._secret) if response.status >= 400 and self._secret else response
 
     def __repr__(self) -> str:
         return f"Credential({self.name})"

@@ -34,7 +34,8 @@ class Door:
             credential = Credential("bearer", key)
         else:
             credential = self.credential(asked.item, asked.credential)
-        return await self._client.open(credential.authorize(_request(asked.item, request, base_url, connect_s)))
+        response = await self._client.open(credential.authorize(_request(asked.item, request, base_url, connect_s)))
+        return credential.unrepeated(response)
 
     def credential(self, item: RouteTarget, key: Secret | None) -> Credential:
         """Give the credential that a target's requests carry. Raises GatewayError where the key cannot be sent."""

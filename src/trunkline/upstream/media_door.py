@@ -52,7 +52,7 @@ class MediaDoor:
         base_url, credential = await self._reach(target, credential_id)
         path = request.path.replace("{model}", quote(target.model, safe=""))
         asked = HttpRequest(request.method, base_url + path, self._headers(target, request), request.body, fresh=fresh)
-        return await self._client.open(credential.authorize(asked))
+        return credential.unrepeated(await self._client.open(credential.authorize(asked)))
 
     async def download(
         self,

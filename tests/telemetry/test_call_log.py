@@ -1,0 +1,119 @@
+"""The line that every call leaves, and what never stands in it, in metrics or in errors."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway import Answer, chat, chunk, gateway, to_upstream
+from raw_upstream import Peer, raw_upstream
+
+from trunkline.core.keys import KeyChanges
+
+PROMPT = "my grandmother's recipe"
+REPLY = "take two eggs"
+UPSTREAM_KEY = "sk-upstream-0123456789abcdef"
+ADMIN_KEY = "adm-0123456789abcdef0123456789abcdef"
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+async def upstream_of_all_kinds(peer: Peer) -> None:
+    """Answer by the model's name; errors repeat the key and the prompt, as some providers do."""
+    while True:
+        _, body = await peer.request()
+        model = json.loads(body)["model"]
+        if model == "denied":
+            told = json.dumps({"error": {"message": f"Incorrect API key provided: {UPSTREAM_KEY}"}}).encode()
+            await peer.answer(told, "content-type: application/json", status="401 Unauthorized")
+        elif model == "broken":
+            told = json.dumps({"error": {"message": f"engine failed with key {UPSTREAM_KEY}"}}).encode()
+            await peer.answer(told, "content-type: application/json", status="500 Internal Server Error")
+        elif model == "half":
+            told = json.dumps({"error": {"message": f"key {UPSTREAM_KEY} is used up", "code": "quota"}}).encode()
+            events = chunk({"content": "so"}) + b"data: " + told + b"\n\n"
+            await peer.answer(events, "content-type: text/event-stream")
+        elif model == "slow":
+            await peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + chunk({"content": REPLY}))
+            await peer.gone()
+        else:
+            events = chunk({"content": REPLY}) + chunk({}, "stop", usage=USAGE)  # no [DONE]: a repair
+            await peer.send(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(events)
+                + events
+            )
+
+
+def tables(url: str) -> dict[str, Any]:
+    made = to_upstream(url)
+    made["providers"]["up"]["api_key"] = UPSTREAM_KEY
+    made["models"]["*"]["price"] = {"input_per_mtok": 100.0, "output_per_mtok": 200.0}
+    made["server"] = {"admin_key": ADMIN_KEY}
+    made["keys"] = {"required": True}
+    return made
+
+
+def asked(model: str, **members: Any) -> dict[str, Any]:
+    return chat(model, **members) | {"messages": [{"role": "user", "content": PROMPT}]}
+
+
+def read_lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+async def whole(answer: Answer) -> str:
+    return (await answer.body()).decode()
+
+
+async def test_a_line_a_call_and_no_secret_anywhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async with raw_upstream(upstream_of_all_kinds) as upstream, gateway(tmp_path, tables(upstream.url)) as gate:
+        new = await gate.application.keys.create(KeyChanges(name="anna"))
+        token = f"Bearer {new.token}"
+        await whole(await gate.ask(asked("good", stream=True), authorization=token, x_request_id="call-1"))
+        errors = [
+            await whole(await gate.ask(asked("denied"), authorization=token, x_request_id="call-2")),
+            await whole(await gate.ask(asked("broken", stream=True), authorization=token, x_request_id="call-3")),
+            await whole(await gate.ask(asked("half", stream=True), authorization=token)),
+            await whole(await gate.ask(asked("good"), authorization="Bearer sk-tl-wrong")),
+            await whole(await gate.ask(asked("good", n="x"), authorization=token)),
+        ]
+        assert "key *** is used up" in errors[2]
+        left = await gate.ask(asked("slow", stream=True), authorization=token, x_request_id="call-4")
+        left.leave()
+        metrics = ""
+        async with asyncio.timeout(5):
+            while 'end="cancelled"' not in metrics:
+                metrics = await whole(await gate.get("/metrics"))
+        assert "trunkline_open_calls 0.0" in metrics
+        assert 'trunkline_cost_usd_total{model="good",provider="up"} 0.002' in metrics
+        assert 'trunkline_upstream_usable{credential="literal:' in metrics
+    written = capfd.readouterr().err
+    lines = {line["call"]: line for line in read_lines(written)}
+    good = lines["call-1"]
+    assert (good["end"], good["status"], good["key"], good["model"]) == ("completed", 200, new.key.id, "good")
+    assert (good["target"], good["cost_usd"], good["prompt_tokens"]) == ("up:good", 0.002, 10)
+    assert good["repairs"] == {"done_missing": 1}
+    assert (lines["call-2"]["end"], lines["call-2"]["error"]) == ("failed", "upstream_auth")
+    assert lines["call-3"]["end"] == "failed"
+    assert (lines["call-4"]["end"], lines["call-4"]["estimated"]) == ("cancelled", True)
+    for secret in (PROMPT, REPLY, UPSTREAM_KEY, ADMIN_KEY, new.token, "sk-tl-wrong"):
+        assert secret not in written
+        assert secret not in metrics
+        assert all(secret not in error for error in errors), secret
+
+
+async def test_prompts_of_marked_keys_are_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async with raw_upstream(upstream_of_all_kinds) as upstream, gateway(tmp_path, tables(upstream.url)) as gate:
+        new = await gate.application.keys.create(KeyChanges(name="anna", record=True))
+        body = json.dumps(asked("good", stream=True), indent=2).encode()
+        await whole(await gate.ask(body, authorization=f"Bearer {new.token}"))
+    (line,) = read_lines(capfd.readouterr().err)
+    assert line["prompt"] == [{"role": "user", "content": PROMPT}]
+
+
+async def test_no_line_where_none_is_wanted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async with raw_upstream(upstream_of_all_kinds) as upstream:
+        made = to_upstream(upstream.url) | {"server": {"log": "off"}}
+        async with gateway(tmp_path, made) as gate:
+            await whole(await gate.ask(asked("good", stream=True)))
+    assert read_lines(capfd.readouterr().err) == []
