@@ -6,7 +6,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,17 +16,20 @@ from starlette.routing import Route
 
 from trunkline import web
 from trunkline.app_media import MediaParts
-from trunkline.calls.admission import Admission
+from trunkline.calls.admission import Admission, Watcher
 from trunkline.calls.billing import Billing
 from trunkline.calls.chat import Targets
-from trunkline.calls.job_accounts import JobAccounts
+from trunkline.calls.job_accounts import JobAccounts, JobWatcher
 from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
 from trunkline.calls.pricing import Pricing
+from trunkline.config.changes import taken_over
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
 from trunkline.config.read import ConfigError
+from trunkline.config.schema import Config
 from trunkline.config.secret_file import server_secret
+from trunkline.config.watch import ConfigWatch
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
 from trunkline.http import pages
@@ -70,7 +73,8 @@ NO_ADMIN_KEY = (
 class Application:
     """The gateway: `asgi` and the front door's class are what the server runs. Raises ConfigError."""
 
-    def __init__(self, loaded: Loaded, environ: Mapping[str, str]) -> None:
+    def __init__(self, loaded: Loaded, environ: Mapping[str, str], again: Callable[[], Loaded] | None = None) -> None:
+        """`again` reads the configuration anew, for a reload; None: this one stays."""
         config = self.config = loaded.config
         data_dir = Path(config.server.data_dir)
         secret = config.server.secret.reveal().encode() if config.server.secret else server_secret(data_dir)
@@ -79,7 +83,8 @@ class Application:
             raise ConfigError([NO_ADMIN_KEY.format(config.server.listen)], str(loaded.path or ""))
         self.metrics = Metrics()
         self.models: dict[str, str] = {}
-        self.live = Live(RoutingTable.build(config.providers, config.models), _settings(loaded))
+        self.live = Live(RoutingTable.build(config.providers, config.models), _settings(config))
+        self.watch = ConfigWatch(loaded.path, again, self.use) if again is not None else None
         self._children = self._make_children()
         self._client = Client(environ)
         self._database = Database.at(
@@ -92,22 +97,16 @@ class Application:
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
         rates = LocalRates()
         self._log = CallLog(STDERR) if config.server.log == "json" else None
-        called, made = [self.metrics.settled], [self.metrics.job_ended]
-        if self._log is not None:
-            called.append(self._log.settled)
-            made.append(self._log.job_ended)
-            self.metrics.dropped = self._log.lost
-        gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, tuple(called))
+        called, made = self._watchers()
+        gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, called)
         local = {("local", name): self._local(name) for name in self._children}
-        door = Door(self._client, local)
+        door = self._door = Door(self._client, local)
         targets = Targets()
         recorder = FileRecorder(Path(config.debug.record or data_dir / "recordings"), always=bool(config.debug.record))
-        accounts = JobAccounts(self._billing, pricing, tuple(made))
+        accounts = JobAccounts(self._billing, pricing, made)
         parts = (config, secret, self.live, gate, targets, accounts, rates, self._database, replica, self._life)
         self._media = MediaParts(*parts, self._client, local)
-        self.metrics.open_calls = lambda: gate.open
-        self.metrics.open_jobs = self._media.engine.open_jobs
-        self.metrics.health = lambda: targets.health.snapshot(time.monotonic())
+        self._measure(gate, targets)
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
                 self.live, door, targets, gate, ResumableChat(self.live, self._media.texts), self._media.chat, recorder
@@ -115,15 +114,11 @@ class Application:
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
             **self._media.routes,
         }
-        self.protocol = type(
-            "ConfiguredFrontDoor",
-            (FrontDoor,),
-            {"routes": routes, "body_max_bytes": config.server.body_max_bytes, "grace_s": config.server.grace_s},
-        )
-        started_s = time.time_ns() // 1_000_000_000
+        self.protocol: type[FrontDoor] = type("ConfiguredFrontDoor", (FrontDoor,), {"routes": routes})
+        self._set_limits()
         self.asgi = Starlette(
             routes=[
-                *system_routes(self.live, self.metrics.text, self.models, started_s=started_s),
+                *system_routes(self.live, self.metrics.text, self.models, started_s=time.time_ns() // 1_000_000_000),
                 Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
                 *pages.routes(web.built(), web.why_not()),
             ],
@@ -134,6 +129,37 @@ class Application:
             exception_handlers={GatewayError: gateway_error},
             lifespan=self._lifespan,
         )
+
+    def _watchers(self) -> tuple[tuple[Watcher, ...], tuple[JobWatcher, ...]]:
+        """Give who hears of calls and of jobs that have ended."""
+        if self._log is None:
+            return (self.metrics.settled,), (self.metrics.job_ended,)
+        self.metrics.dropped = self._log.lost
+        return (self.metrics.settled, self._log.settled), (self.metrics.job_ended, self._log.job_ended)
+
+    def _measure(self, gate: Admission, targets: Targets) -> None:
+        """Tell the metrics where to look for what is so at the moment."""
+        self.metrics.open_calls = lambda: gate.open
+        self.metrics.open_jobs = self._media.engine.open_jobs
+        self.metrics.health = lambda: targets.health.snapshot(time.monotonic())
+
+    def use(self, loaded: Loaded) -> list[str]:
+        """Go on with another configuration; calls that run keep the one that they began with.
+
+        Gives the names of what has changed and is used from the next start on.
+        """
+        config, late = taken_over(self.config, loaded.config)
+        table = RoutingTable.build(config.providers, config.models)
+        self.config = config
+        self.live.table, self.live.settings = table, _settings(config)
+        self._door.renew()
+        self._media.door.renew(config.providers)
+        self._set_limits()
+        return late
+
+    def _set_limits(self) -> None:
+        self.protocol.body_max_bytes = self.config.server.body_max_bytes
+        self.protocol.grace_s = self.config.server.grace_s
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -146,6 +172,8 @@ class Application:
             running = [group.create_task(work()) for work in (self._life.run, self._billing.run, self.keys.watch)]
             if self._log is not None:
                 running.append(group.create_task(self._log.run()))
+            if self.watch is not None:
+                running.append(group.create_task(self.watch.run()))
             writing = [group.create_task(self._media.run())]
             for child in set(self._children.values()):
                 group.create_task(child.run())
@@ -213,8 +241,8 @@ def is_loopback(listen: str) -> bool:
         return host == "localhost"
 
 
-def _settings(loaded: Loaded) -> Settings:
-    server = loaded.config.server
+def _settings(config: Config) -> Settings:
+    server = config.server
     return Settings(
         grace_s=server.grace_s,
         keepalive_s=server.keepalive_s,
@@ -222,4 +250,6 @@ def _settings(loaded: Loaded) -> Settings:
         cors_origins=server.cors_origins,
         public_url=server.public_url,
         trusted_proxies=server.trusted_proxies,
+        messages_max=server.messages_max,
+        images_max=server.images_max,
     )

@@ -73,7 +73,7 @@ class MediaParts:
         files = media_store(data_dir, config.storage.media.reveal() if config.storage.media else "")
         self._log = StoredLog(streams, max_bytes=config.resume.max_bytes, ttl_s=config.resume.ttl_s)
         self._media_client = Client({"ALL_PROXY": media.proxy.reveal()}) if media.proxy else None
-        door = MediaDoor(
+        door = self.door = MediaDoor(
             client, config.providers, local, media_client=self._media_client, allow_private=media.allow_private
         )
         intake = MediaIntake(files, index, door, MediaLimits(max_bytes=media.max_bytes, retain_s=media.retain_s))

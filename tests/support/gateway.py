@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from trunkline.app import Application
 from trunkline.cli.server import bind, make_server
-from trunkline.config.load import build
+from trunkline.config.load import Loaded, build
 from trunkline.config.spoken import this_build
 
 
@@ -93,12 +93,14 @@ class Answer:
 
 
 @asynccontextmanager
-async def gateway(data_dir: Path, tables: Mapping[str, Any]) -> AsyncIterator[Gateway]:
-    """Run the gateway with a configuration, given as TOML's tables."""
+async def gateway(
+    data_dir: Path, tables: Mapping[str, Any], again: Callable[[], Loaded] | None = None
+) -> AsyncIterator[Gateway]:
+    """Run the gateway with a configuration, given as TOML's tables; `again` reads it for a reload."""
     server = {"data_dir": str(data_dir), "listen": "127.0.0.1:0", **tables.get("server", {})}
     providers = {"local": {"enabled": False}, **tables.get("providers", {})}
     loaded = build({**tables, "server": server, "providers": providers}, {}, {}, this_build())
-    application = Application(loaded, {})
+    application = Application(loaded, {}, again)
     opened = bind("127.0.0.1:0")
     running = make_server(application, opened)
     async with asyncio.TaskGroup() as group:

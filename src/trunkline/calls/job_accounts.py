@@ -18,6 +18,7 @@ from trunkline.core.route import RouteTarget
 from trunkline.policy.price import Shape, Tariff
 from trunkline.policy.tokens import count_tokens
 
+JobWatcher = Callable[[LedgerRow], None]
 USUAL_SECONDS = 10.0
 """The length of a film when neither the request nor the catalogue says it."""
 INPUT_IMAGE_TOKENS = 1600
@@ -40,9 +41,7 @@ class Account(Struct, frozen=True):
 class JobAccounts:
     """Reserves and settles jobs; `settle` is what the engine calls at a job's end."""
 
-    def __init__(
-        self, billing: Billing, pricing: Pricing, watchers: tuple[Callable[[LedgerRow], None], ...] = ()
-    ) -> None:
+    def __init__(self, billing: Billing, pricing: Pricing, watchers: tuple[JobWatcher, ...] = ()) -> None:
         self._billing = billing
         self._pricing = pricing
         self._watchers = watchers

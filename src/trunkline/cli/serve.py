@@ -20,15 +20,18 @@ def serve(
     from trunkline.app import Application
     from trunkline.cli.loading import load_or_exit
     from trunkline.cli.server import run
+    from trunkline.config.load import load
     from trunkline.config.read import ConfigError
+    from trunkline.config.spoken import this_build
     from trunkline.local.text.weights import WeightsError
 
     overrides = {"server.listen": listen, "server.data_dir": str(data_dir) if data_dir else None}
-    loaded = load_or_exit(config, {name: value for name, value in overrides.items() if value})
+    flags = {name: value for name, value in overrides.items() if value}
+    loaded = load_or_exit(config, flags)
     for warning in loaded.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     try:
-        application = Application(loaded, os.environ)
+        application = Application(loaded, os.environ, lambda: load(config, os.environ, flags, this_build()))
     except (ConfigError, WeightsError) as error:
         sys.stderr.write(f"trunkline: {error}\n")
         raise typer.Exit(1) from None

@@ -1,7 +1,9 @@
 """Running an application in this process: sockets, the event loop, signals."""
 
+import asyncio
 import gc
 import logging
+import signal
 import socket
 import sys
 
@@ -41,6 +43,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
         await super().startup(sockets)
+        if self._application.watch is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._application.watch.ask)
         gc.collect()
         gc.freeze()  # what is here now stays: looking at it again and again costs a tenth of the time
         gc.set_threshold(GC_THRESHOLD)

@@ -32,6 +32,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         Wait, Meta(description="How long the status waits for the first event, and running streams at shutdown.")
     ] = 10
     body_max_bytes: Annotated[Bytes, Meta(description="Largest request body.")] = 67108864
+    messages_max: Annotated[int, Meta(ge=1, description="Most messages of one chat.")] = 10_000
+    images_max: Annotated[int, Meta(ge=0, description="Most pictures in one chat.")] = 250
     reserve_output_tokens: Annotated[
         int, Meta(ge=1, description="Output tokens reserved in a budget when the request names no maximum.")
     ] = 4096

@@ -14,6 +14,8 @@ class ChatRequest(Struct):
     include_usage: bool = False
     include_cost: bool = False
     n: int = 1
+    messages: int = 0
+    """How many there are."""
     legacy_functions: bool = False
     """The client sent `functions`, so it reads `function_call`."""
 

@@ -17,6 +17,7 @@ from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
 from trunkline.http.media_chat import MediaChat
 from trunkline.http.text_streams import ResumableChat, idempotency_of
+from trunkline.ingress.chat_size import check_size
 from trunkline.ingress.completion import Collector
 from trunkline.ingress.openai_chat import ChunkEncoder, parse
 
@@ -49,6 +50,8 @@ class ChatCompletions:
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             request = parse(exchange.body)
+            settings = self._live.settings
+            check_size(request, exchange.body, settings.messages_max, settings.images_max)
             route = self._live.table.route(request.model)
             if route.kind != "text":
                 chat = await self._media.handle(exchange, caller, request, route, headers)

@@ -14,6 +14,8 @@ class Settings(Struct, frozen=True):
     cors_origins: tuple[str, ...] = ("*",)
     public_url: str = ""
     trusted_proxies: tuple[str, ...] = ()
+    messages_max: int = 10_000
+    images_max: int = 250
 
 
 class Live:

@@ -74,6 +74,7 @@ def parse(body: bytes) -> ChatRequest:
         fields=fields,
         stream=stream,
         n=n or 1,
+        messages=len(messages),
         include_usage=bool(options and options.include_usage),
         include_cost=bool(options and options.include_cost),
         legacy_functions="functions" in fields and "tools" not in fields,

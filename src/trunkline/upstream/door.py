@@ -22,7 +22,7 @@ class Door:
     def __init__(self, client: HttpClient, local: Mapping[tuple[str, str], Local]) -> None:
         self._client = client
         self._local = local
-        self._credentials: dict[tuple[str, str, str, str], Credential] = {}
+        self._credentials: dict[tuple[str, str, str, Secret | None], Credential] = {}
 
     async def open(self, asked: Attempt, request: UpstreamRequest, *, connect_s: float) -> HttpResponse:
         """Send a request to a target; see the port."""
@@ -37,9 +37,13 @@ class Door:
         response = await self._client.open(credential.authorize(_request(asked.item, request, base_url, connect_s)))
         return credential.unrepeated(response)
 
+    def renew(self) -> None:
+        """Forget credentials: the configuration has changed."""
+        self._credentials.clear()
+
     def credential(self, item: RouteTarget, key: Secret | None) -> Credential:
         """Give the credential that a target's requests carry. Raises GatewayError where the key cannot be sent."""
-        place = (item.target.provider, item.target.side, item.auth, key.name if key is not None else "")
+        place = (item.target.provider, item.target.side, item.auth, key)
         known = self._credentials.get(place)
         if known is None:
             try:

@@ -11,6 +11,7 @@ from trunkline.core.chat import Target, UpstreamRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.ports import HttpClient, HttpError, HttpRequest, HttpResponse
 from trunkline.core.provider import Provider
+from trunkline.core.secret import Secret
 from trunkline.upstream.credentials import Credential
 from trunkline.upstream.door import USER_AGENT, Local
 from trunkline.upstream.download import DownloadError, download
@@ -38,12 +39,17 @@ class MediaDoor:
     ) -> None:
         """`media_client` fetches media, by another proxy perhaps; `allow_private`: from any address."""
         self._idle_s = idle_s
-        self._credentials: dict[tuple[str, str, str], Credential] = {}
+        self._credentials: dict[tuple[str, str, Secret | None], Credential] = {}
         self._client = client
         self._providers = providers
         self._local = local
         self._media_client = media_client or client
         self._public_only = not allow_private
+
+    def renew(self, providers: Mapping[str, Provider]) -> None:
+        """Go on with changed providers."""
+        self._providers = providers
+        self._credentials.clear()
 
     async def open(
         self, request: UpstreamRequest, target: Target, credential_id: str, *, fresh: bool = False
@@ -108,9 +114,10 @@ class MediaDoor:
         secret_by_name = {secret.name: secret for secret in provider.api_key}
         if credential_id and credential_id not in secret_by_name:
             raise GatewayError("upstream_auth", f"The provider {target.provider} has lost the key {credential_id}.")
-        place = (target.provider, auth, credential_id)
+        key = secret_by_name.get(credential_id)
+        place = (target.provider, auth, key)
         if place not in self._credentials:
-            self._credentials[place] = Credential(auth, secret_by_name.get(credential_id), provider.options)
+            self._credentials[place] = Credential(auth, key, provider.options)
         return target.base_url.rstrip("/"), self._credentials[place]
 
     def _headers(self, target: Target, request: UpstreamRequest) -> tuple[tuple[str, str], ...]:
