@@ -77,6 +77,8 @@ class RouteTarget(Struct, frozen=True):
     """What the catalogue knows of the model; the default when it knows nothing."""
     price: Price | None = None
     weight: float = 1
+    suffix: str = ""
+    """What of the asked name is no name of a model but says what it shall make, as `-16x9-8s`."""
 
     @property
     def credentials(self) -> tuple[Secret, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from trunkline.wire.read import as_name, as_number
+from trunkline.wire.read import as_count, as_name, as_number
 
 Value = str | int | float | bool | tuple[int, int]
 RATIO = "ratio"
@@ -16,11 +16,12 @@ PIXELS = "pixels"
 SIZE = "size"
 """A word that may say any of the three."""
 
-_RATIO = re.compile(r"(\d{1,5}(?:\.\d{1,2})?)\s*[:x×/：]\s*(\d{1,5}(?:\.\d{1,2})?)", re.IGNORECASE)
+_RATIO = re.compile(r"(\d{1,5}(?:\.\d{1,2})?)(?:\s*[:x×/：]\s*|\s+)(\d{1,5}(?:\.\d{1,2})?)", re.IGNORECASE)
 _PIXELS = re.compile(r"(\d{2,5})\s*[x×*]\s*(\d{2,5})", re.IGNORECASE)
-_TIER = re.compile(r"0\.5k|[1248]k|512|\d{3,4}p", re.IGNORECASE)
+_TIER = re.compile(r"0?\.5k|[1248]k|512|1024|2048|4096|\d{3,4}p", re.IGNORECASE)
+_TIERS = {"0.5k": "512", ".5k": "512", "1024": "1K", "2048": "2K", "4096": "4K"}
 _SHAPES = {"landscape": "16:9", "portrait": "9:16", "square": "1:1", "horizontal": "16:9", "vertical": "9:16"}
-_FORMATS = {"png": "png", "jpeg": "jpeg", "jpg": "jpeg", "webp": "webp"}
+_FORMATS = {"png": "png", "jpeg": "jpeg", "jpg": "jpeg", "webp": "webp", "mp4": "mp4"}
 _QUOTES = "\"'`“”"
 _NOTHING = frozenset({"", "auto", "default", "adaptive"})
 _SMALLEST = 64
@@ -51,7 +52,9 @@ def read_ratio(value: Any) -> str | None:
 
 
 def read_pixels(value: Any) -> tuple[int, int] | None:
-    """Read `1024x768`."""
+    """Read `1024x768`, also as `{"width": 1024, "height": 768}`."""
+    if type(value) is dict:
+        value = f"{as_count(value.get('width'))}x{as_count(value.get('height'))}"
     found = _PIXELS.fullmatch(_text(value))
     if found is None or min(int(found[1]), int(found[2])) < _SMALLEST:
         return None
@@ -59,16 +62,16 @@ def read_pixels(value: Any) -> tuple[int, int] | None:
 
 
 def read_tier(value: Any) -> str | None:
-    """Read `1K`, `0.5K` (which is 512), `720p`."""
-    text = _text(value)
+    """Read `1K`, `0.5K` (which is 512), `2048` (which is 2K), `720p`."""
+    text = _text(value).lower()
     if not _TIER.fullmatch(text):
         return None
-    return "512" if text.lower() == "0.5k" else text.lower() if text.lower().endswith("p") else text.upper()
+    return _TIERS.get(text) or (text if text.endswith("p") else text.upper())
 
 
 def read_format(value: Any) -> str | None:
-    """Read a file type, also as a MIME type."""
-    return _FORMATS.get(_text(value).lower().removeprefix("image/"))
+    """Read a file type, also as a MIME type or an ending: `image/webp`, `.png`."""
+    return _FORMATS.get(_text(value).lower().rpartition("/")[2].removeprefix("."))
 
 
 def read_count(value: Any) -> int | None:
@@ -133,7 +136,7 @@ WORDS: dict[str, str] = {
     **dict.fromkeys(("aspectratio", "aspect", "ratio"), RATIO),
     **dict.fromkeys(("size", "imagesize", "resolution"), SIZE),
     **dict.fromkeys(("outputformat", "format", "mimetype"), "format"),
-    **dict.fromkeys(("n", "numimages", "numberofimages", "numberofvideos", "samplecount"), "n"),
+    **dict.fromkeys(("n", "numimages", "numberofimages", "numberofvideos", "samplecount", "numoutputs"), "n"),
     **dict.fromkeys(("seconds", "duration", "durationseconds"), "seconds"),
     **dict.fromkeys(("withaudio", "generateaudio"), "audio"),
     "quality": "quality",
@@ -148,6 +151,12 @@ WORDS: dict[str, str] = {
 }
 """Names of body members, without dashes, underscores and case."""
 
+ONLY: dict[str, str] = {
+    **dict.fromkeys(("seconds", "fps", "audio"), "video"),
+    **dict.fromkeys(("background", "partial"), "image"),
+}
+"""Meanings that only one kind of model knows; for the others the word says nothing."""
+
 FLAGS: dict[str, str] = {
     **dict.fromkeys(("aspectratio", "aspect", "ar", "ratio"), RATIO),
     **dict.fromkeys(("size", "resolution"), SIZE),
@@ -159,6 +168,23 @@ FLAGS: dict[str, str] = {
     "seed": "seed",
 }
 """Names of flags in a prompt, likewise."""
+
+
+QUALITIES: dict[str, tuple[str, ...]] = {
+    "hd": ("high", "quality"),
+    "high": ("hd",),
+    "standard": ("medium",),
+    "fast": ("speed", "low"),
+    "pro": ("quality", "high"),
+    **dict.fromkeys(("low", "medium", "xhigh", "max", "ultra", "speed", "quality", "auto"), ()),
+}
+"""Words for how well something is to be made; with them what models that do not know a word call the same."""
+
+
+def meaning_of(name: str, kind: str, words: dict[str, str]) -> str | None:
+    """Give what a name is about, for a model of this kind; None: nothing that is known."""
+    meaning = words.get(plain(name))
+    return None if meaning is None or ONLY.get(meaning, kind) != kind else meaning
 
 
 def plain(name: str) -> str:

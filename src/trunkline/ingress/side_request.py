@@ -16,7 +16,7 @@ class Side(Struct, frozen=True):
     version: str
     asks_for: str
     begins: str
-    """How the last user message begins."""
+    """How the last user message begins, or the last message of all, if that is the system's."""
     advice: str
 
 
@@ -27,6 +27,29 @@ SIDES = (
         "titles, tags, follow-up questions, search queries",
         "### Task:",
         "set TASK_MODEL_EXTERNAL there to a text model",
+    ),
+    Side(
+        "LibreChat",
+        "agents 3.2.21",
+        "titles",
+        "Provide a concise, 5-word-or-less title for the conversation",
+        "set `titleModel` of the endpoint there to a text model",
+    ),
+    Side(
+        "LibreChat",
+        "agents 3.2.21",
+        "titles with the language",
+        "Analyze this conversation and provide:",
+        "set `titleModel` of the endpoint there to a text model",
+    ),
+    *(
+        Side("NextChat", "2.16", "titles and summaries", begins, "set the summary model there to a text model")
+        for begins in (
+            "Please generate a four to five word title",
+            "Summarize the discussion briefly in 200 words",
+            "使用四到五个字直接返回这句话的简要主题",
+            "简要总结一下对话内容",
+        )
     ),
 )
 JSON_FORMATS = frozenset({"json_object", "json_schema"})
@@ -49,9 +72,9 @@ def side_request(request: ChatRequest) -> str:
 
 
 def _last_words(messages: Any) -> str:
-    """Give the text of the last user message."""
-    for message in reversed(list(dicts(messages))):
-        if message.get("role") == "user":
+    """Give the text of the last user message, or of the system's if that is the last one."""
+    for number, message in enumerate(reversed(list(dicts(messages)))):
+        if message.get("role") == "user" or (message.get("role") == "system" and not number):
             content = message.get("content")
             if isinstance(content, str):
                 return content.lstrip()

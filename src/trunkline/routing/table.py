@@ -12,6 +12,7 @@ from trunkline.core.chat import Target
 from trunkline.core.errors import GatewayError
 from trunkline.core.provider import ChatSide, MediaSide, ModelFacts, ModelKind, Provider, Side
 from trunkline.core.route import Alias, AliasTarget, ListedModel, Route, RouteTarget, split_target
+from trunkline.ingress.media_suffix import bases
 
 CACHED_ROUTES = 4096
 
@@ -61,6 +62,11 @@ class RoutingTable:
         return next((alias for pattern, alias in self._globs if pattern.match(name)), None)
 
     def _resolve(self, name: str) -> Route:
+        if not self._known(name):
+            for base in bases(name):
+                if self._known(base) and (route := self._resolve(base)).kind != "text":
+                    suffixed = (replace(item, suffix=name.removeprefix(base)) for item in route.targets)
+                    return replace(route, name=name, targets=tuple(suffixed))
         alias = self._exact.get(name) or self._glob(name)
         if alias and alias.targets:
             targets = tuple(self._target(item, name, alias) for item in alias.targets)
@@ -68,6 +74,12 @@ class RoutingTable:
             targets = (self._plain(name, alias or Alias()),)
         kind = (alias and alias.kind) or targets[0].facts.kind
         return Route(name, kind, targets, alias or Alias())
+
+    def _known(self, name: str) -> bool:
+        """Tell whether a name is one of its own: what is at its end then says nothing."""
+        provider, _, model = name.partition("/")
+        listed = provider in self._providers and model in self._providers[provider].models
+        return name in self._exact or listed or name in self._bare or self._glob(name) is not None
 
     def _target(self, item: str | AliasTarget, name: str, alias: Alias) -> RouteTarget:
         text, weight = (item.target, item.weight) if isinstance(item, AliasTarget) else (item, 1.0)
