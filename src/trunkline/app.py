@@ -10,12 +10,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from trunkline import web
 from trunkline.app_media import MediaParts
+from trunkline.app_workers import ALONE, PeerAddress, Peers, Place
 from trunkline.calls.admission import Admission, Watcher
 from trunkline.calls.billing import Billing
 from trunkline.calls.chat import Targets
@@ -51,6 +53,7 @@ from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.shared.rates import LocalRates
+from trunkline.storage.shared.sqlite_rates import SqliteRates
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
 from trunkline.storage.sql.leases import SqlLeases
@@ -60,7 +63,7 @@ from trunkline.telemetry.call_log import CallLog
 from trunkline.telemetry.metrics import Metrics
 from trunkline.telemetry.recorder import FileRecorder
 from trunkline.upstream.client import Client
-from trunkline.upstream.door import Door
+from trunkline.upstream.door import Door, Local
 
 _log = logging.getLogger(__name__)
 STDERR = 2
@@ -73,8 +76,14 @@ NO_ADMIN_KEY = (
 class Application:
     """The gateway: `asgi` and the front door's class are what the server runs. Raises ConfigError."""
 
-    def __init__(self, loaded: Loaded, environ: Mapping[str, str], again: Callable[[], Loaded] | None = None) -> None:
-        """`again` reads the configuration anew, for a reload; None: this one stays."""
+    def __init__(
+        self,
+        loaded: Loaded,
+        environ: Mapping[str, str],
+        again: Callable[[], Loaded] | None = None,
+        place: Place = ALONE,
+    ) -> None:
+        """`again` reads the configuration anew, for a reload (None: this one stays); `place`: which worker this is."""
         config = self.config = loaded.config
         data_dir = Path(config.server.data_dir)
         secret = config.server.secret.reveal().encode() if config.server.secret else server_secret(data_dir)
@@ -85,6 +94,7 @@ class Application:
         self.models: dict[str, str] = {}
         self.live = Live(RoutingTable.build(config.providers, config.models), _settings(config))
         self.watch = ConfigWatch(loaded.path, again, self.use) if again is not None else None
+        self._peers = Peers(place)
         self._children = self._make_children()
         self._client = Client(environ)
         self._database = Database.at(
@@ -95,7 +105,7 @@ class Application:
         self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
-        rates = LocalRates()
+        rates = self._rates = _rates(data_dir, place)
         self._log = CallLog(STDERR) if config.server.log == "json" else None
         called, made = self._watchers()
         gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, called)
@@ -107,6 +117,7 @@ class Application:
         parts = (config, secret, self.live, gate, targets, accounts, rates, self._database, replica, self._life)
         self._media = MediaParts(*parts, self._client, local)
         self._measure(gate, targets)
+        self._meet_peers()
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
                 self.live, door, targets, gate, ResumableChat(self.live, self._media.texts), self._media.chat, recorder
@@ -116,19 +127,7 @@ class Application:
         }
         self.protocol: type[FrontDoor] = type("ConfiguredFrontDoor", (FrontDoor,), {"routes": routes})
         self._set_limits()
-        self.asgi = Starlette(
-            routes=[
-                *system_routes(self.live, self.metrics.text, self.models, started_s=time.time_ns() // 1_000_000_000),
-                Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
-                *pages.routes(web.built(), web.why_not()),
-            ],
-            middleware=[
-                Middleware(Cors, live=self.live),
-                Middleware(OperatorOnly, admin_key=config.server.admin_key, loopback=self.loopback),
-            ],
-            exception_handlers={GatewayError: gateway_error},
-            lifespan=self._lifespan,
-        )
+        self.asgi = self._asgi()
 
     def _watchers(self) -> tuple[tuple[Watcher, ...], tuple[JobWatcher, ...]]:
         """Give who hears of calls and of jobs that have ended."""
@@ -142,6 +141,22 @@ class Application:
         self.metrics.open_calls = lambda: gate.open
         self.metrics.open_jobs = self._media.engine.open_jobs
         self.metrics.health = lambda: targets.health.snapshot(time.monotonic())
+
+    def _asgi(self) -> Starlette:
+        """Make the application that answers whatever is not a hot route."""
+        return Starlette(
+            routes=[
+                *system_routes(self.live, self._metrics_page, self.models, started_s=time.time_ns() // 1_000_000_000),
+                Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+                *pages.routes(web.built(), web.why_not()),
+            ],
+            middleware=[
+                Middleware(Cors, live=self.live),
+                Middleware(OperatorOnly, admin_key=self.config.server.admin_key, loopback=self.loopback),
+            ],
+            exception_handlers={GatewayError: gateway_error},
+            lifespan=self._lifespan,
+        )
 
     def use(self, loaded: Loaded) -> list[str]:
         """Go on with another configuration; calls that run keep the one that they began with.
@@ -174,7 +189,9 @@ class Application:
                 running.append(group.create_task(self._log.run()))
             if self.watch is not None:
                 running.append(group.create_task(self.watch.run()))
-            writing = [group.create_task(self._media.run())]
+            if self._peers.place.count > 1:
+                running.append(group.create_task(self._peers.run()))
+            writing = [group.create_task(self._media.run(jobs=self._peers.place.first))]
             for child in set(self._children.values()):
                 group.create_task(child.run())
             try:
@@ -187,6 +204,7 @@ class Application:
                     task.cancel()
                 for child in self._children.values():
                     child.stop()
+        self._rates.close()
         await self._life.end()
         await self._client.aclose()
         await self._database.close()
@@ -213,8 +231,27 @@ class Application:
         self.models["local/text"] = weights.name
         return {"text": local_text(weights), **children}
 
-    def _local(self, name: str) -> "LocalAddress":
-        return LocalAddress(self._children[name])
+    def _local(self, name: str) -> Local:
+        return LocalAddress(self._children[name]) if self._peers.place.first else PeerAddress(self._peers, name)
+
+    def _meet_peers(self) -> None:
+        """Say what other workers may ask of this one."""
+        self._peers.answers = {"metrics": self._told_metrics, "local": self._told_local, "jobs": self._told_jobs}
+        if not self._peers.place.first:
+            self._media.engine.elsewhere = self._peers.nudge
+
+    async def _metrics_page(self) -> bytes:
+        return await self._peers.metrics(self.metrics.text)
+
+    async def _told_metrics(self, _about: str) -> str:
+        return self.metrics.text().decode()
+
+    async def _told_local(self, name: str) -> str:
+        return msgspec.json.encode(await self._children[name].address()).decode()
+
+    async def _told_jobs(self, _about: str) -> str:
+        await self._media.engine.recover()
+        return ""
 
 
 class LocalAddress:
@@ -239,6 +276,10 @@ def is_loopback(listen: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _rates(data_dir: Path, place: Place) -> LocalRates | SqliteRates:
+    return LocalRates() if place.count == 1 else SqliteRates(data_dir / "rates.db", place.number, place.count)
 
 
 def _settings(config: Config) -> Settings:

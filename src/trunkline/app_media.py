@@ -112,14 +112,15 @@ class MediaParts:
             (b"DELETE", b"/v1/videos/"): films,
         }
 
-    async def run(self) -> None:
-        """Run jobs and streams, and let go of what has expired, until cancelled."""
+    async def run(self, *, jobs: bool = True) -> None:
+        """Run streams and, if they are for this process, jobs; let go of what has expired; until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self.engine.serve())
                 group.create_task(self.texts.run())
-                group.create_task(self._callbacks.serve())
-                group.create_task(self._prune())
+                if jobs:
+                    group.create_task(self.engine.serve())
+                    group.create_task(self._callbacks.serve())
+                    group.create_task(self._prune())
         finally:
             if self._media_client is not None:
                 await self._media_client.aclose()

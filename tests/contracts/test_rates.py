@@ -95,7 +95,7 @@ from trunkline.core.keys import Key, Rates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
 
 async def main():
-    limiter = SqliteRates(Path(sys.argv[1]))
+    limiter = SqliteRates(Path(sys.argv[1]), int(sys.argv[2]), 3)
     key = Key(id="key_1", name="a", rates=Rates(requests=100, tokens=10**6, streams=150))
     takes = [await limiter.take(key, tokens=7, images=0, streams=1) for _ in range(80)]
     print(sum(verdict.short is None for verdict, _ in takes))
@@ -107,13 +107,19 @@ asyncio.run(main())
 async def test_processes_share_a_limit_and_dead_ones_hold_no_stream(tmp_path: Path) -> None:
     path = tmp_path / "rates.db"
     arguments = [sys.executable, "-c", WORKER, str(path)]
-    workers = [await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE) for _ in range(3)]
+    workers = [
+        await asyncio.create_subprocess_exec(*arguments, str(number), stdout=asyncio.subprocess.PIPE)
+        for number in range(3)
+    ]
     assert sum([int((await worker.communicate())[0]) for worker in workers]) == 100
-    limiter = SqliteRates(path)
     key = a_key("key_1", streams=2)
-    shorts = [(await limiter.take(key, tokens=0, images=0, streams=1))[0].short for _ in range(3)]
+    first = SqliteRates(path, 0, 3)
+    assert (await first.take(key, tokens=0, images=0, streams=1))[0].short == "streams"  # of two that are not back yet
+    others = [SqliteRates(path, 1, 2)]  # and there is no third any more
+    shorts = [(await first.take(key, tokens=0, images=0, streams=1))[0].short for _ in range(3)]
     assert shorts == [None, None, "streams"]
-    limiter.close()
+    for limiter in (first, *others):
+        limiter.close()
 
 
 @pytest.mark.scale

@@ -15,21 +15,26 @@ def serve(
     ] = None,
     listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where to listen [127.0.0.1:4000].")] = None,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where state is kept [./data].")] = None,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Processes on this address [1].")] = 1,
 ) -> None:
     """Serve the OpenAI API, with all providers whose keys are in the environment or the configuration."""
-    from trunkline.app import Application
     from trunkline.cli.loading import load_or_exit
-    from trunkline.cli.server import run
-    from trunkline.config.load import load
-    from trunkline.config.read import ConfigError
-    from trunkline.config.spoken import this_build
-    from trunkline.local.text.weights import WeightsError
+    from trunkline.cli.workers import run_workers
 
     overrides = {"server.listen": listen, "server.data_dir": str(data_dir) if data_dir else None}
     flags = {name: value for name, value in overrides.items() if value}
     loaded = load_or_exit(config, flags)
     for warning in loaded.warnings:
         sys.stderr.write(f"warning: {warning}\n")
+    if workers > 1:
+        raise typer.Exit(run_workers(config, flags, loaded, workers))
+    from trunkline.app import Application  # not in a parent of workers, which stays small
+    from trunkline.cli.server import run
+    from trunkline.config.load import load
+    from trunkline.config.read import ConfigError
+    from trunkline.config.spoken import this_build
+    from trunkline.local.text.weights import WeightsError
+
     try:
         application = Application(loaded, os.environ, lambda: load(config, os.environ, flags, this_build()))
     except (ConfigError, WeightsError) as error:

@@ -6,39 +6,46 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import uvicorn
 
-from trunkline.app import Application
+if TYPE_CHECKING:
+    from trunkline.app import Application
 
 BACKLOG = 4096
 GC_THRESHOLD = 20_000
 
 
-def bind(listen: str) -> socket.socket:
-    """Open the listening socket. Raises OSError."""
+def bind(listen: str, *, shared: bool = False, listening: bool = True) -> socket.socket:
+    """Open the listening socket; `shared`: other processes may, too. Raises OSError, ValueError, OverflowError."""
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.bind((host, int(port)))
-        opened.listen(BACKLOG)
-    except OSError:
+        if listening:
+            opened.listen(BACKLOG)
+    except (OSError, ValueError, OverflowError):
         opened.close()
         raise
     return opened
 
 
 class Server(uvicorn.Server):
-    """Says where it listens once it does; tells the application when it is going down."""
+    """Says when it listens; tells the application when it is going down."""
 
-    def __init__(self, config: uvicorn.Config, application: Application, address: str) -> None:
+    def __init__(self, config: uvicorn.Config, application: "Application", ready: Callable[[], object]) -> None:
         super().__init__(config)
         self._application = application
-        self._address = address
+        self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
@@ -49,8 +56,7 @@ class Server(uvicorn.Server):
         gc.freeze()  # what is here now stays: looking at it again and again costs a tenth of the time
         gc.set_threshold(GC_THRESHOLD)
         if not self.should_exit:
-            sys.stderr.write(f"trunkline: serving on {self._address}\n")
-            sys.stderr.flush()
+            self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Fail readiness first, then let running answers end."""
@@ -58,26 +64,48 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def run(application: Application) -> int:
+def run(application: "Application") -> int:
     """Serve until a signal; gives the exit status."""
-    server = application.config.server
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("trunkline").setLevel(logging.INFO)
-    try:
-        opened = bind(server.listen)
-    except (OSError, ValueError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        sys.stderr.write(f"trunkline: cannot listen on {server.listen}: {reason}\n")
+    set_up_log()
+    opened = bind_or_say(application.config.server.listen)
+    if opened is None:
         return 1
     running = make_server(application, opened)
     running.run(sockets=[opened])
     return 0 if running.started else 1
 
 
-def make_server(application: Application, opened: socket.socket) -> Server:
-    """Make the server of an application that listens on an open socket."""
-    server = application.config.server
+def bind_or_say(listen: str) -> socket.socket | None:
+    """Open the listening socket, or say why that cannot be."""
+    try:
+        return bind(listen)
+    except (OSError, ValueError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        sys.stderr.write(f"trunkline: cannot listen on {listen}: {reason}\n")
+        return None
+
+
+def say_where(opened: socket.socket) -> None:
+    """Say where clients find the gateway."""
+    sys.stderr.write(f"trunkline: serving on http://{address(opened)}\n")
+    sys.stderr.flush()
+
+
+def address(opened: socket.socket) -> str:
+    """Give the `HOST:PORT` of a socket."""
     host, port = opened.getsockname()[:2]
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def set_up_log() -> None:
+    """Log to standard error."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("trunkline").setLevel(logging.INFO)
+
+
+def make_server(application: "Application", opened: socket.socket, ready: Callable[[], object] | None = None) -> Server:
+    """Make the server of an application that listens on an open socket; `ready` in place of saying so."""
+    server = application.config.server
     config = uvicorn.Config(
         application.asgi,
         http=application.protocol,
@@ -93,4 +121,4 @@ def make_server(application: Application, opened: socket.socket) -> Server:
         timeout_graceful_shutdown=max(1, round(server.grace_s)),
         backlog=BACKLOG,
     )
-    return Server(config, application, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    return Server(config, application, ready or partial(say_where, opened))

@@ -1,6 +1,6 @@
 """Models, health, metrics, and what is not served: the plain ASGI side."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,7 +21,9 @@ SERVED = (
 )
 
 
-def system_routes(live: Live, metrics: Callable[[], bytes], names: Mapping[str, str], *, started_s: int) -> list[Route]:
+def system_routes(
+    live: Live, metrics: Callable[[], Awaitable[bytes]], names: Mapping[str, str], *, started_s: int
+) -> list[Route]:
     """Give the routes.
 
     `metrics` writes the metrics page; `names` says what really answers behind an embedded model; `started_s` (Unix)
@@ -57,7 +59,7 @@ def system_routes(live: Live, metrics: Callable[[], bytes], names: Mapping[str, 
         return JSONResponse({"status": "ok"})
 
     async def metrics_page(_request: Request) -> Response:
-        return Response(metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(await metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return [
         Route("/v1/models", models),

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
@@ -49,6 +49,8 @@ class JobEngine:
         self._durable: Workflows | None = None
         self.up = asyncio.Event()
         """Set when jobs begin here at once."""
+        self.elsewhere: Callable[[], Awaitable[None]] | None = None
+        """Tells the process that runs the jobs of this one that there is a new one."""
         self._runs: dict[str, Run] = {}
         self._steps: dict[tuple[str, str], asyncio.Future[bool | None]] = {}
         self._due: set[str] = set()
@@ -77,6 +79,8 @@ class JobEngine:
         if new and job.owner:
             self._due.add(job.id)
             self._news.set()
+        elif new and self.elsewhere is not None:
+            await self.elsewhere()
         return job, new
 
     async def get(self, job_id: str) -> Job | None:

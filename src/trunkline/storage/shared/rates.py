@@ -31,6 +31,9 @@ class LocalRates:
         if (counters := self._counters.get(passed.key_id)) is not None:
             counters.end(passed.slot, more_tokens=tokens - passed.tokens, streams=passed.streams)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _sweep(self, slot: int) -> None:
         """Forget keys that have not called for a minute."""
         for key_id, counters in list(self._counters.items()):

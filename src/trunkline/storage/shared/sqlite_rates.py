@@ -5,7 +5,6 @@ holds a minute of counting and is not worth waiting for the disk.
 """
 
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ SWEEP_EVERY = 4096
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS counters (key_id TEXT PRIMARY KEY, slot INTEGER NOT NULL, state BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS streams (
-    key_id TEXT, pid INTEGER, open INTEGER NOT NULL, PRIMARY KEY (key_id, pid)
+    key_id TEXT, worker INTEGER, open INTEGER NOT NULL, PRIMARY KEY (key_id, worker)
 ) WITHOUT ROWID;
 """
 _decode = msgspec.msgpack.Decoder(Counters).decode
@@ -35,13 +34,15 @@ log = logging.getLogger(__name__)
 class SqliteRates:
     """See `core.rates.RateLimiter`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, worker: int = 0, workers: int = 1) -> None:
+        """`worker` counts from 0 to `workers` - 1; the streams that its former life had open are no more."""
         self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         _write_ahead(self._db)
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.executescript(SCHEMA)
-        self._pid = os.getpid()
+        self._worker = worker
         self._takes = 0
+        self._db.execute("DELETE FROM streams WHERE worker = ? OR worker >= ?", (worker, workers))
 
     async def take(self, key: Key, *, tokens: int, images: int, streams: int) -> tuple[Verdict, Passed]:
         slot = _slot()
@@ -49,8 +50,6 @@ class SqliteRates:
             with self._transaction():
                 counters = self._load(key.id, slot)
                 counters.streams = self._open_streams(key.id)
-                if streams and key.rates.streams is not None and counters.streams >= key.rates.streams:
-                    counters.streams = self._bury(key.id)
                 verdict = counters.take(key.rates, slot, tokens=tokens, images=images, streams=streams)
                 if verdict.short is None:
                     self._save(key.id, slot, counters)
@@ -76,7 +75,7 @@ class SqliteRates:
     def close(self) -> None:
         """Close the file; the streams that this process counted are no more."""
         with suppress(sqlite3.Error), self._transaction():
-            self._db.execute("DELETE FROM streams WHERE pid = ?", (self._pid,))
+            self._db.execute("DELETE FROM streams WHERE worker = ?", (self._worker,))
         self._db.close()
 
     @contextmanager
@@ -108,30 +107,13 @@ class SqliteRates:
         if number:
             self._db.execute(
                 "INSERT INTO streams VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET open = open + excluded.open",
-                (key_id, self._pid, number),
+                (key_id, self._worker, number),
             )
-
-    def _bury(self, key_id: str) -> int:
-        """Forget streams of processes that are dead, and count again."""
-        for (pid,) in self._db.execute("SELECT pid FROM streams WHERE key_id = ?", (key_id,)).fetchall():
-            if not _lives(pid):
-                self._db.execute("DELETE FROM streams WHERE pid = ?", (pid,))
-        return self._open_streams(key_id)
 
 
 def _slot() -> int:
     """Give the slot of now, by the clock that all processes share and that a restart does not set back."""
     return slot_of(time.time_ns() / 1e9)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
