@@ -42,7 +42,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **env},
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **env},  # as installed: compiled once, not each time
                 start_new_session=True,  # Ctrl-C reaches the bench, and the bench stops it
             )
 

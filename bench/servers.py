@@ -120,6 +120,7 @@ def trunkline(port: int = 9202, *, workers: int = 1) -> Server:
         capture_output=True,
         text=True,
         check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
     )
     if made.returncode:
         raise BenchError(f"trunkline keys create: {(made.stderr or made.stdout).strip()}")

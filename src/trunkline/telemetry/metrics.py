@@ -3,13 +3,14 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, cast
 
 from trunkline.calls.meter import GAP_BOUNDS_S, Settlement
 from trunkline.core.money import LedgerRow, usd
+
+if TYPE_CHECKING:  # imported when metrics are first asked for: a server that starts does not need it
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+    from prometheus_client.registry import Collector
 
 FIRST_EVENT_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128)
 DURATION_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -34,12 +35,10 @@ NAMES = {
 _TARGET = ("provider", "model")
 
 
-class Metrics(Collector):
+class Metrics:
     """All metrics of one process: counted in plain numbers at the end of each call, written out when asked."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.registry.register(self)
         self.open_calls: Callable[[], int] = lambda: 0
         """Set by the composition root, like those below."""
         self.open_jobs: Callable[[], Mapping[str, int]] = dict
@@ -76,9 +75,13 @@ class Metrics(Collector):
 
     def text(self) -> bytes:
         """Write all metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+        from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
 
-    def collect(self) -> Iterator[Metric]:
+        registry = CollectorRegistry()
+        registry.register(cast("Collector", self))
+        return generate_latest(registry)
+
+    def collect(self) -> "Iterator[Metric]":
         """Give all metrics to the registry."""
         calls = _counter("trunkline_calls", (*_TARGET, "end"))
         tokens = _counter("trunkline_tokens", (*_TARGET, "kind"))
@@ -114,7 +117,7 @@ class Metrics(Collector):
         yield from self._of_jobs()
         yield from self._of_now()
 
-    def _of_jobs(self) -> Iterator[Metric]:
+    def _of_jobs(self) -> "Iterator[Metric]":
         ended = _counter("trunkline_jobs", (*_TARGET, "kind", "end"))
         duration = _histogram("trunkline_job_duration_seconds", (*_TARGET, "kind", "end"))
         for key, jobs in self._jobs.items():
@@ -123,9 +126,10 @@ class Metrics(Collector):
             duration.add_metric(list(key), buckets, jobs.duration.sum)
         yield from (ended, duration)
 
-    def _of_now(self) -> Iterator[Metric]:
+    def _of_now(self) -> "Iterator[Metric]":
         """Give what is so at this moment."""
-        yield GaugeMetricFamily("trunkline_open_calls", NAMES["trunkline_open_calls"], self.open_calls())
+        open_calls = _gauge("trunkline_open_calls", ())
+        open_calls.add_metric([], self.open_calls())
         open_jobs = _gauge("trunkline_open_jobs", ("state",))
         for state, number in self.open_jobs().items():
             open_jobs.add_metric([state], number)
@@ -137,7 +141,7 @@ class Metrics(Collector):
                 speed.add_metric(list(key), first_event_s)
         dropped = _counter("trunkline_log_lines_dropped", ())
         dropped.add_metric([], self.dropped())
-        yield from (open_jobs, usable, speed, dropped)
+        yield from (open_calls, open_jobs, usable, speed, dropped)
 
     def _by_target(self) -> "dict[tuple[str, str], _Series]":
         summed: dict[tuple[str, str], _Series] = {}
@@ -217,13 +221,19 @@ class _Jobs:
         self.cost = 0
 
 
-def _counter(name: str, labels: Sequence[str]) -> CounterMetricFamily:
+def _counter(name: str, labels: Sequence[str]) -> "CounterMetricFamily":
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415
+
     return CounterMetricFamily(name, NAMES[name], labels=labels)
 
 
-def _gauge(name: str, labels: Sequence[str]) -> GaugeMetricFamily:
+def _gauge(name: str, labels: Sequence[str]) -> "GaugeMetricFamily":
+    from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415
+
     return GaugeMetricFamily(name, NAMES[name], labels=labels)
 
 
-def _histogram(name: str, labels: Sequence[str] = _TARGET) -> HistogramMetricFamily:
+def _histogram(name: str, labels: Sequence[str] = _TARGET) -> "HistogramMetricFamily":
+    from prometheus_client.core import HistogramMetricFamily  # noqa: PLC0415
+
     return HistogramMetricFamily(name, NAMES[name], labels=labels)

@@ -6,11 +6,10 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Table, event, exc, make_url
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
@@ -18,6 +17,10 @@ from sqlalchemy.types import BigInteger
 from sqlalchemy.util import await_only
 
 from trunkline.core.state import StorageError, UnstorableError
+from trunkline.storage.sql.engine import AsyncConnection, AsyncEngine
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 BUSY_S = 10.0
 READERS = 4
@@ -43,9 +46,13 @@ def _now_postgresql(element: now_ms, compiler: SQLCompiler, **kw: Any) -> str:  
     return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 
-def upsert(connection: AsyncConnection, table: Table) -> sqlite.Insert | postgresql.Insert:
+def upsert(connection: AsyncConnection, table: Table) -> "sqlite.Insert | postgresql.Insert":
     """Begin an insert that may say `on_conflict_do_nothing` or `on_conflict_do_update`."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - 4 MB that SQLite does not need
+
+    return postgresql.insert(table)
 
 
 class Database:
@@ -62,7 +69,7 @@ class Database:
         if isinstance(url, Path):
             target = f"sqlite+aiosqlite:///{url}"
             engines = [
-                create_async_engine(target, pool_size=size, max_overflow=0, connect_args={"timeout": BUSY_S})
+                AsyncEngine(target, pool_size=size, max_overflow=0, connect_args={"timeout": BUSY_S})
                 for size in (1, READERS)
             ]
             for engine, begin in zip(engines, ("BEGIN IMMEDIATE", "BEGIN"), strict=True):
@@ -71,7 +78,7 @@ class Database:
         parsed = make_url(url)
         if parsed.get_backend_name() not in {"postgresql", "postgres"}:
             raise ValueError(f"storage.database: {parsed.drivername}:// is not known; allowed: postgresql://…")
-        engine = create_async_engine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, connect_args=WAITS)
+        engine = AsyncEngine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, connect_args=WAITS)
         return cls(engine, engine)
 
     @contextlib.asynccontextmanager

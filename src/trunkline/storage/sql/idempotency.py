@@ -1,11 +1,11 @@
 """`Idempotency-Key`: the first call under a key is remembered for a day, later ones are told of it."""
 
 from sqlalchemy import ColumnElement, delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import Idempotency
 from trunkline.storage.sql.database import now_ms, upsert
+from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.records import Records
 from trunkline.storage.sql.tables import idempotency
 

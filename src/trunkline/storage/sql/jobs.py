@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 from sqlalchemy import Select, delete, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges
 from trunkline.core.state import StaleOwnerError
 from trunkline.storage.sql.database import Database, now_ms
+from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.idempotency import recall, remember
 from trunkline.storage.sql.leases import living
 from trunkline.storage.sql.records import Records, paged

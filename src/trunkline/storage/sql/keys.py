@@ -6,12 +6,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from sqlalchemy import Select, delete, exc, func, select, update
 from sqlalchemy.engine import Row
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from trunkline.core.keys import GroupChanges, Key, KeyChanges, KeyGroup, Rates
 from trunkline.core.money import Budget
 from trunkline.core.state import NameTakenError
 from trunkline.storage.sql.database import Database, now_ms, upsert
+from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.records import paged
 from trunkline.storage.sql.tables import key_groups, keys
 from trunkline.storage.sql.tables import settings as settings_table

@@ -9,7 +9,6 @@ from operator import itemgetter
 import msgspec
 from msgspec import Struct
 from sqlalchemy import and_, bindparam, delete, exc, func, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from trunkline.core.jobs import UNFINISHED
 from trunkline.core.keys import Key
@@ -17,6 +16,7 @@ from trunkline.core.money import LedgerRow, Spend, day_of, periods_of
 from trunkline.core.state import Ask, Grant, Kept, StaleOwnerError
 from trunkline.policy import budget
 from trunkline.storage.sql.database import Database, now_ms, upsert
+from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.leases import living
 from trunkline.storage.sql.records import Records, paged
 from trunkline.storage.sql.tables import jobs, ledger, reservations, spend

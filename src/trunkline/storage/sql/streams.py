@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from sqlalchemy import delete, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from trunkline.core.jobs import Idempotency, StoredStream
 from trunkline.core.state import StaleOwnerError
 from trunkline.storage.sql.database import Database, now_ms
+from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.idempotency import recall, remember
 from trunkline.storage.sql.leases import living
 from trunkline.storage.sql.records import Records
