@@ -1,14 +1,14 @@
 """The composition root: a configuration in, an application out; the only file that knows every concrete class."""
 
 import asyncio
-import ipaddress
 import logging
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from trunkline import web
+from trunkline.app_admin import admin_api
 from trunkline.app_media import MediaParts
 from trunkline.app_workers import ALONE, PeerAddress, Peers, Place
 from trunkline.calls.admission import Admission, Watcher
@@ -24,7 +25,9 @@ from trunkline.calls.chat import Targets
 from trunkline.calls.job_accounts import JobAccounts, JobWatcher
 from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
+from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.pricing import Pricing
+from trunkline.calls.traces import Traces
 from trunkline.config.changes import taken_over
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
@@ -35,6 +38,8 @@ from trunkline.config.watch import ConfigWatch
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
 from trunkline.http import pages
+from trunkline.http.admin.providers import Known
+from trunkline.http.admin.session import Sessions, is_loopback_name
 from trunkline.http.chat_completions import ChatCompletions
 from trunkline.http.cors import Cors
 from trunkline.http.embeddings import Embeddings
@@ -56,12 +61,12 @@ from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
-from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.leases import SqlLeases, SqlSignals
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
 from trunkline.telemetry.call_log import CallLog
 from trunkline.telemetry.metrics import Metrics
-from trunkline.telemetry.recorder import FileRecorder
+from trunkline.telemetry.recorder import FileRecorder, Tracer
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door, Local
 
@@ -92,6 +97,7 @@ class Application:
             raise ConfigError([NO_ADMIN_KEY.format(config.server.listen)], str(loaded.path or ""))
         self.metrics = Metrics()
         self.models: dict[str, str] = {}
+        self._off = _off(loaded)
         self.live = Live(RoutingTable.build(config.providers, config.models), _settings(config))
         self.watch = ConfigWatch(loaded.path, again, self.use) if again is not None else None
         self._peers = Peers(place)
@@ -101,7 +107,8 @@ class Application:
             config.storage.database.reveal() if config.storage.database else data_dir / "trunkline.db"
         )
         replica = f"{socket.gethostname()}:{secrets.token_hex(4)}"
-        self._life = Life(SqlLeases(self._database), replica)
+        leases = SqlLeases(self._database)
+        self._life = Life(leases, replica)
         self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
@@ -112,22 +119,39 @@ class Application:
         local = {("local", name): self._local(name) for name in self._children}
         door = self._door = Door(self._client, local)
         targets = Targets()
-        recorder = FileRecorder(Path(config.debug.record or data_dir / "recordings"), always=bool(config.debug.record))
+        files = FileRecorder(Path(config.debug.record or data_dir / "recordings"), always=bool(config.debug.record))
+        traces = Traces()
+        recorder = Tracer(files, traces)
         accounts = JobAccounts(self._billing, pricing, made)
+        self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life)
         parts = (config, secret, self.live, gate, targets, accounts, rates, self._database, replica, self._life)
-        self._media = MediaParts(*parts, self._client, local)
+        self._media = MediaParts(*parts, self._open_calls, self._client, local)
         self._measure(gate, targets)
         self._meet_peers()
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
-                self.live, door, targets, gate, ResumableChat(self.live, self._media.texts), self._media.chat, recorder
+                *(self.live, door, targets, gate, ResumableChat(self.live, self._media.texts)),
+                *(self._media.chat, recorder, self._open_calls),
             ),
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
             **self._media.routes,
         }
         self.protocol: type[FrontDoor] = type("ConfiguredFrontDoor", (FrontDoor,), {"routes": routes})
         self._set_limits()
-        self.asgi = self._asgi()
+        self.asgi = self._asgi(self._admin(secret, traces, targets))
+
+    def _admin(self, secret: bytes, traces: Traces, targets: Targets) -> list[Route]:
+        return admin_api(
+            lambda: Known(self.config.providers, self._off),
+            Sessions(secret, self.config.server.admin_key, loopback=self.loopback),
+            live=self.live,
+            keys=self.keys,
+            calls=self._open_calls,
+            traces=traces,
+            health=targets.health,
+            media=self._media,
+            database=self._database,
+        )
 
     def _watchers(self) -> tuple[tuple[Watcher, ...], tuple[JobWatcher, ...]]:
         """Give who hears of calls and of jobs that have ended."""
@@ -142,10 +166,11 @@ class Application:
         self.metrics.open_jobs = self._media.engine.open_jobs
         self.metrics.health = lambda: targets.health.snapshot(time.monotonic())
 
-    def _asgi(self) -> Starlette:
+    def _asgi(self, admin: list[Route]) -> Starlette:
         """Make the application that answers whatever is not a hot route."""
         return Starlette(
             routes=[
+                *admin,
                 *system_routes(self.live, self._metrics_page, self.models, started_s=time.time_ns() // 1_000_000_000),
                 Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
                 *pages.routes(web.built(), web.why_not()),
@@ -165,7 +190,7 @@ class Application:
         """
         config, late = taken_over(self.config, loaded.config)
         table = RoutingTable.build(config.providers, config.models)
-        self.config = config
+        self.config, self._off = config, _off(loaded)
         self.live.table, self.live.settings = table, _settings(config)
         self._door.renew()
         self._media.door.renew(config.providers)
@@ -184,7 +209,7 @@ class Application:
         await self._billing.sweep()
         await self.keys.look()
         async with asyncio.TaskGroup() as group:
-            running = [group.create_task(work()) for work in (self._life.run, self._billing.run, self.keys.watch)]
+            running = [group.create_task(work()) for work in self._works()]
             if self._log is not None:
                 running.append(group.create_task(self._log.run()))
             if self.watch is not None:
@@ -208,6 +233,10 @@ class Application:
         await self._life.end()
         await self._client.aclose()
         await self._database.close()
+
+    def _works(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """Give what runs as long as the server does."""
+        return self._life.run, self._billing.run, self.keys.watch, self._open_calls.run
 
     def _keys_required(self) -> bool:
         """Say whether a key is needed: as configured, else unless on loopback with no key made yet."""
@@ -271,11 +300,12 @@ class LocalAddress:
 
 def is_loopback(listen: str) -> bool:
     """Say whether an address to listen on is this machine's own."""
-    host = listen.rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return is_loopback_name(listen.rpartition(":")[0].strip("[]"))
+
+
+def _off(loaded: Loaded) -> dict[str, str]:
+    """Give the providers that are not on, and why."""
+    return {state.name: state.why for state in loaded.states.values() if not state.on}
 
 
 def _rates(data_dir: Path, place: Place) -> LocalRates | SqliteRates:

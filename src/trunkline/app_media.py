@@ -16,6 +16,7 @@ from trunkline.calls.media_inputs import MediaInputs
 from trunkline.calls.media_intake import MediaIntake, MediaLimits
 from trunkline.calls.media_links import MediaLinks
 from trunkline.calls.media_retention import MediaRetention
+from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.streams import TextStreams
 from trunkline.config.schema import Config
 from trunkline.core.errors import GatewayError
@@ -64,6 +65,7 @@ class MediaParts:
         database: Database,
         replica: str,
         life: Life,
+        open_calls: OpenCalls,
         client: Client,
         local: Mapping[tuple[str, str], Local],
     ) -> None:
@@ -96,9 +98,9 @@ class MediaParts:
         )
         answer = JobAnswer(live, self.engine, news.shown_secret)
         self.chat = MediaChat(live, calls, answers, answer)
-        self._retention = MediaRetention(files, index)
-        films = Films(live, gate, self.engine, jobs, answers, index, files, self._retention)
-        self.texts = TextStreams(self._log, streams, life)
+        self.retention = MediaRetention(files, index)
+        films = Films(live, gate, self.engine, jobs, answers, index, files, self.retention)
+        self.texts = TextStreams(self._log, streams, life, open_calls)
         shown = MediaFiles(live, gate, self.links, index, files)
         stream = Streams(live, gate, self._log, self.texts, self.engine, answers, answer)
         self.routes: dict[tuple[bytes, bytes], Handler] = {
@@ -128,7 +130,7 @@ class MediaParts:
     async def _prune(self) -> None:
         while True:
             try:
-                await self._retention.prune()
+                await self.retention.prune()
             except (StorageError, GatewayError) as error:
                 _log.warning("media that have expired cannot be deleted now: %s", error)
             await asyncio.sleep(PRUNE_S)

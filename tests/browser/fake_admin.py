@@ -44,7 +44,7 @@ def key(number: int, name: str, **more: Any) -> dict[str, Any]:
         "models": [],
         "metadata": {},
     }
-    return blank | told | {"keep_prompts": False, "record": False, "created_at": NOW - 86400} | more
+    return blank | told | {"record": False, "cache": False, "created_at": NOW - 86400} | more
 
 
 def budget(limit: int, spent: int, per: str = "month", reserved: int = 0) -> dict[str, Any]:
@@ -302,7 +302,7 @@ class FakeAdmin:
                 for name, times in (("p50", 1.0), ("p95", 2.2), ("p99", 4.1))
             }
 
-        spans = {"first_event_ms": quantiles(210), "chunk_gap_ms": quantiles(12), "duration_ms": quantiles(1800)}
+        spans = {"first_event_ms": quantiles(210), "token_gap_ms": quantiles(12), "duration_ms": quantiles(1800)}
         return JSONResponse({"bucket_s": 3600, "at": at} | spans)
 
     async def repairs(self, _: Request) -> Response:
@@ -320,18 +320,24 @@ class FakeAdmin:
             health = row(state=state, success_rate=0.998, first_event_ms=310.0, last_error=None)
             credential = {"name": f"env:{name.upper()}_API_KEY", "set": True, "state": "ok", "until_at": None}
             models = [{"id": f"{name}/{kind}", "kind": kind} for kind in ("text", "image", "video")]
-            told = row(name=name, enabled=True, docs="https://example.com/docs", base_url=f"https://{name}.example/v1")
+            told = row(
+                name=name,
+                enabled=True,
+                why=None,
+                docs="https://example.com/docs",
+                base_url=f"https://{name}.example/v1",
+            )
             told |= row(chat="openai_chat", image=None, video=None, credentials=[credential], health=health)
             return told | {"calls_1h": 120, "failed_1h": 0, "models": models} | more
 
-        error = {"code": "upstream_timeout", "message": "No first event within 120 s.", "at": NOW - 90}
+        error = {"code": "upstream_timeout", "at": NOW - 90}
         down = {"state": "down", "success_rate": 0.2, "first_event_ms": None, "last_error": error}
         off: dict[str, Any] = {
             "enabled": False,
             "health": down | {"state": "unknown", "last_error": None},
             "calls_1h": 0,
         }
-        off["credentials"] = [{"name": "env:NAMELESS_API_KEY", "set": False, "state": "unset", "until_at": None}]
+        off |= {"credentials": [], "why": "NAMELESS_API_KEY is not set"}
         rows = [provider("local", "up"), provider("alpha", "up"), provider("beta", "down", health=down, failed_1h=17)]
         return JSONResponse({"items": [*rows, provider("gamma", "unknown", **off)], "next": None})
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from trunkline.app import Application
 from trunkline.cli.server import bind, make_server
 from trunkline.config.load import Loaded, build
 from trunkline.config.spoken import this_build
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.migrate import upgrade
 
 
 class Gateway:
@@ -25,8 +28,8 @@ class Gateway:
     async def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> "Answer":
         """Send a request; its answer is not waited for."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 26)
-        lines = [f"{method} {path} HTTP/1.1", "host: gateway", f"content-length: {len(body)}"]
-        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        lines = [f"{method} {path} HTTP/1.1", f"content-length: {len(body)}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in {"host": "gateway", **headers}.items()]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         self.answers.append(Answer(reader, writer))
         return self.answers[-1]
@@ -92,6 +95,26 @@ class Answer:
         self.writer.transport.abort()
 
 
+_schema: list[bytes] = []
+
+
+async def _migrated() -> bytes:
+    """An empty database of this version's schema, made once: the gateway itself finds nothing to upgrade."""
+    if not _schema:
+        with tempfile.TemporaryDirectory() as folder:
+            database = Database.at(Path(folder) / "trunkline.db")
+            await upgrade(database)
+            await database.close()
+            _schema.append((Path(folder) / "trunkline.db").read_bytes())
+    return _schema[0]
+
+
+def _put(data_dir: Path, empty: bytes) -> None:
+    if not (data_dir / "trunkline.db").exists():
+        data_dir.mkdir(parents=True, exist_ok=True)
+        (data_dir / "trunkline.db").write_bytes(empty)
+
+
 @asynccontextmanager
 async def gateway(
     data_dir: Path, tables: Mapping[str, Any], again: Callable[[], Loaded] | None = None
@@ -100,6 +123,8 @@ async def gateway(
     server = {"data_dir": str(data_dir), "listen": "127.0.0.1:0", **tables.get("server", {})}
     providers = {"local": {"enabled": False}, **tables.get("providers", {})}
     loaded = build({**tables, "server": server, "providers": providers}, {}, {}, this_build())
+    if not loaded.config.storage.database:
+        _put(data_dir, await _migrated())
     application = Application(loaded, {}, again)
     opened = bind("127.0.0.1:0")
     running = make_server(application, opened)

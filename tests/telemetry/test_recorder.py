@@ -134,7 +134,7 @@ async def test_an_error_answer_is_recorded(tmp_path: Path) -> None:
 
 
 async def test_large_answers_are_cut_and_old_recordings_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_BYTES", 300)
+    monkeypatch.setattr(recorder.FileRecorder, "most_bytes", 300)
     monkeypatch.setattr(recorder, "MOST_TOTAL_BYTES", 2_000)
     folder = tmp_path / "r"
     async with raw_upstream(answer) as upstream:

@@ -26,8 +26,8 @@ class Life:
         self.holder = ""
         self.reachable = False
         """Whether the database answered when it was last asked."""
-        self.info = "{}"
-        """What the process says of itself, JSON; told with every renewal."""
+        self.tell: Callable[[], str] = lambda: "{}"
+        """Gives what the process says of itself, JSON; told with every renewal."""
         self.on_lost: list[Callable[[], None]] = []
 
     @property
@@ -52,13 +52,13 @@ class Life:
         """Renew once; begin anew when it is over."""
         asked = time.monotonic()
         try:
-            if await self._leases.renew(self.holder, TTL_S, self.info):
+            if await self._leases.renew(self.holder, TTL_S, self.tell()):
                 self._until = asked + TTL_S - MARGIN_S
                 self.reachable = True
                 return
             self._until = 0.0
-            for tell in self.on_lost:
-                tell()
+            for lost in self.on_lost:
+                lost()
             await self.begin()
         except StorageError:
             self.reachable = False

@@ -123,6 +123,11 @@ class Meter:
         elif isinstance(event, Failed):
             self._failed = event
 
+    @property
+    def completion_tokens(self) -> int:
+        """Our own count of what has been answered so far."""
+        return self._tokens.tokens
+
     def estimate(self) -> Usage:
         """Give our own count of what has been used so far."""
         messages: Any = (

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from trunkline.calls.chat import ChatCall
 from trunkline.calls.life import Life
+from trunkline.calls.open_calls import OpenCalls
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Ended, Event, Failed
@@ -40,10 +42,11 @@ class Pump(Struct, eq=False):
 class TextStreams:
     """The streams that this process writes; `run` owns them, and ends those of dead processes."""
 
-    def __init__(self, log: EventLog, store: StreamStore, life: Life) -> None:
+    def __init__(self, log: EventLog, store: StreamStore, life: Life, open_calls: OpenCalls) -> None:
         self._log = log
         self._store = store
         self._life = life
+        self._open_calls = open_calls
         self._group: asyncio.TaskGroup | None = None
         self._pumps: dict[str, Pump] = {}
 
@@ -111,6 +114,8 @@ class TextStreams:
         """Write one answer to its end, whatever that is; settle the call."""
         end: EndReason = "failed"
         failed: Failed | None = None
+        stream_id = pump.stream.id
+        entry = self._open_calls.enter(call, pump.stream.route, partial(self._stop, stream_id), stream_id)
         try:
             end, failed = await self._write(pump, call)
         except asyncio.CancelledError:
@@ -127,6 +132,7 @@ class TextStreams:
             failed = Failed("internal_error", "The gateway made a mistake; its log says which.", "server_error")
         finally:
             del self._pumps[pump.stream.id]
+            self._open_calls.leave(entry)
             await call.close(end)
             if failed is not None:
                 await self._end(pump.stream, failed)

@@ -20,3 +20,5 @@ class Caller(Struct, frozen=True):
     on_disconnect: str = ""
     cache: bool = False
     retry_count: int = 0
+    trace: bool = False
+    """What the provider sends is to be kept for a while, for the operator to look at."""

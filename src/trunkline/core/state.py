@@ -47,7 +47,7 @@ class KeyStore(Protocol):
     async def list_keys(
         self, *, group_id: str | None = None, state: str | None = None, after: str = "", limit: int = 50
     ) -> list[Key]:
-        """List keys, newest first; `after` is the id of the last one seen."""
+        """List keys, newest first; `after` is the id of the last one seen. `state` may be `expired`: active no more."""
 
     async def change_key(self, key_id: str, changes: KeyChanges) -> Key | None:
         """Change what is set in `changes`; None: no such key.

@@ -4,7 +4,7 @@ import ipaddress
 import itertools
 import re
 import secrets
-from typing import get_args
+from typing import Protocol, get_args
 
 from msgspec.structs import replace
 
@@ -54,6 +54,11 @@ def read_headers(exchange: Exchange, caller: Caller, settings: Settings) -> Call
     )
 
 
+def wants_trace(exchange: Exchange) -> bool:
+    """Tell whether what the provider sends is to be kept for a while."""
+    return exchange.header(b"x-trunkline-trace").strip().lower() in TRUE
+
+
 def wants_resume(exchange: Exchange) -> bool:
     """Tell whether the client wants a stream that can be taken up again."""
     return exchange.header(b"x-trunkline-resume").strip().lower() in TRUE
@@ -67,16 +72,27 @@ def one_of(exchange: Exchange, name: str, allowed: tuple[str, ...]) -> str:
     return word
 
 
-def link_base(exchange: Exchange, settings: Settings) -> str:
+class Asked(Protocol):
+    """A request, as far as it says where it was sent."""
+
+    @property
+    def peer(self) -> str:
+        """The address that it came from."""
+
+    def header(self, name: bytes) -> str:
+        """Give a header (name in lower case), `""` if it is absent."""
+
+
+def link_base(asked: Asked, settings: Settings) -> str:
     """Give what links of this call begin with: as configured, else as a trusted proxy says, else what was called."""
     if settings.public_url:
         return settings.public_url
-    scheme, host, prefix = "http", exchange.header(b"host"), ""
-    if _trusted(exchange.peer, settings.trusted_proxies):
-        forwarded = _last(exchange.header(b"x-forwarded-host"))
+    scheme, host, prefix = "http", asked.header(b"host"), ""
+    if _trusted(asked.peer, settings.trusted_proxies):
+        forwarded = _last(asked.header(b"x-forwarded-host"))
         host = forwarded if _HOST.match(forwarded) else host
-        scheme = "https" if _last(exchange.header(b"x-forwarded-proto")).lower() == "https" else "http"
-        prefix = exchange.header(b"x-forwarded-prefix").strip()
+        scheme = "https" if _last(asked.header(b"x-forwarded-proto")).lower() == "https" else "http"
+        prefix = asked.header(b"x-forwarded-prefix").strip()
     if not _HOST.match(host):
         return ""
     return f"{scheme}://{host}{prefix if _PREFIX.match(prefix) else ''}".rstrip("/")

@@ -2,14 +2,18 @@
 
 import asyncio
 import time
+from functools import partial
+
+from msgspec.structs import replace
 
 from trunkline.calls.chat import ChatCall, Targets
 from trunkline.calls.gate import Gate
+from trunkline.calls.open_calls import ENDED, OpenCalls
 from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
-from trunkline.http.call_headers import next_name, read_headers, read_request_id, wants_resume
+from trunkline.http.call_headers import next_name, read_headers, read_request_id, wants_resume, wants_trace
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.event_stream import SHUTDOWN, EventStream, Times
@@ -34,6 +38,7 @@ class ChatCompletions:
         resumable: ResumableChat,
         media: MediaChat,
         recorder: Recorder,
+        open_calls: OpenCalls,
     ) -> None:
         self._live = live
         self._upstreams = upstreams
@@ -42,6 +47,7 @@ class ChatCompletions:
         self._resumable = resumable
         self._media = media
         self._recorder = recorder
+        self._open_calls = open_calls
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -65,6 +71,8 @@ class ChatCompletions:
                 if await self._resumable.join(exchange, caller, idempotency, headers):
                     return
             exchange.body = b""
+            if wants_trace(exchange):
+                caller = replace(caller, trace=True)
             admitted = await self._gate.admit(caller, request, route)
         except GatewayError as error:
             respond_error(exchange, error, headers)
@@ -76,9 +84,11 @@ class ChatCompletions:
             await self._resumable.begin(exchange, call, idempotency, headers)
             return
         end: EndReason = "failed"
+        entry = self._open_calls.enter(call, exchange.path, partial(exchange.stop, ENDED))
         try:
             end = await (self._stream if request.stream else self._collect)(exchange, call, request, headers)
         finally:
+            self._open_calls.leave(entry)
             await call.close(end)
 
     async def _stream(
@@ -108,6 +118,9 @@ class ChatCompletions:
             respond_error(exchange, error, [*headers, *told(call)])
             return "failed"
         except asyncio.CancelledError:
+            if exchange.stopped is not None:
+                respond_error(exchange, GatewayError(exchange.stopped.code, exchange.stopped.message), headers)
+                return "cancelled"
             if not exchange.interrupted:
                 return "cancelled"
             respond_error(exchange, GatewayError("shutting_down", SHUTDOWN.message), headers)

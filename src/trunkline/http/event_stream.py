@@ -40,6 +40,9 @@ class EventStream:
         try:
             return await self._stream()
         except asyncio.CancelledError:
+            if self._exchange.stopped is not None:
+                self._fail(self._exchange.stopped)
+                return "cancelled"
             if not self._exchange.interrupted:
                 return "cancelled"
             self._fail(SHUTDOWN)

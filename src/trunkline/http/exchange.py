@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from trunkline.core.events import Failed
+
 Headers = Iterable[tuple[str, str]]
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
@@ -33,7 +35,7 @@ class Exchange:
     """A request whose body is whole, and the answer to it. The handler's task is cancelled when the client leaves."""
 
     __slots__ = ("_chunked", "_wire", "body", "gone", "headers", "interrupted", "last_write", "method", "path", "peer",
-                 "query", "responded", "streaming", "task")  # fmt: skip
+                 "query", "responded", "stopped", "streaming", "task")  # fmt: skip
 
     def __init__(self, wire: Wire, method: str, path: str, query: bytes, headers: Mapping[bytes, bytes]) -> None:
         self._wire = wire
@@ -47,6 +49,8 @@ class Exchange:
         """The client has left."""
         self.interrupted = False
         """The server is going down: end the answer now."""
+        self.stopped: Failed | None = None
+        """Why the answer is to end now, where an operator wants it to."""
         self.responded = False
         self.streaming = False
         self.last_write = 0.0
@@ -56,6 +60,12 @@ class Exchange:
     def header(self, name: bytes) -> str:
         """Give a request header (name in lower case), `""` if it is absent."""
         return self.headers.get(name, b"").decode("latin-1")
+
+    def stop(self, why: Failed) -> None:
+        """End the answer now, with an error."""
+        self.stopped = why
+        if self.task is not None:
+            self.task.cancel()
 
     def respond(self, status: int, headers: Headers, body: bytes) -> None:
         """Write a whole answer."""

@@ -169,7 +169,7 @@ class FrontDoor(HttpToolsProtocol):
         try:
             await handler(exchange)
         except asyncio.CancelledError:
-            if not exchange.gone and not exchange.interrupted:
+            if not exchange.gone and not exchange.interrupted and exchange.stopped is None:
                 raise
         except StorageError as error:
             _log.warning("%s %s: %s", exchange.method, exchange.path, error)

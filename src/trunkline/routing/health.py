@@ -26,6 +26,8 @@ class Condition(Struct):
 
     failures: int = 0
     """In a row."""
+    refused: bool = False
+    """The last failure was of the credential."""
     rests: int = 0
     """In a row; above 0 the circuit is open, or half open once the rest is over."""
     rest_until: float = 0.0
@@ -60,6 +62,7 @@ class Health:
         """Note an answer; `first_event_s` is how long its first event took."""
         condition = self._touch(key)
         condition.failures = condition.rests = 0
+        condition.refused = False
         condition.rest_until = condition.probe_until = 0.0
         if first_event_s is None:
             return
@@ -75,6 +78,7 @@ class Health:
         condition = self._touch(key)
         condition.probe_until = 0.0
         condition.failures += 1
+        condition.refused = failure.kind == "auth"
         rest_s = _rest_s(condition, failure)
         if rest_s:
             condition.rests += 1
@@ -96,6 +100,14 @@ class Health:
     def snapshot(self, now: float) -> dict[Key, tuple[bool, float | None]]:
         """Give for every key that is known: whether it is usable, and its time to the first event."""
         return {key: (self.usable(key, now), self.first_event_s(key, now)) for key in self._conditions}
+
+    def resting(self, now: float) -> dict[Key, tuple[float, bool]]:
+        """Give the keys that rest: for how long yet, and whether because their credential was refused."""
+        return {
+            key: (condition.rest_until - now, condition.refused)
+            for key, condition in self._conditions.items()
+            if condition.rest_until > now
+        }
 
     def _touch(self, key: Key) -> Condition:
         condition = self._conditions.pop(key, None) or Condition()

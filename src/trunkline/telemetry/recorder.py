@@ -7,9 +7,12 @@ import re
 import secrets as chance
 import time
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
-from trunkline.calls.upstreams import Upstreams
+from trunkline.calls import traces
+from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import UpstreamRequest
 from trunkline.core.ports import HttpError, HttpResponse
@@ -35,8 +38,19 @@ _ODD = re.compile(r"[^\w.-]")
 _SHORT_SECRET = 8
 
 
+class Keeper(Protocol):
+    """Takes what was listened to. `most_bytes` is how much of an answer it wants."""
+
+    most_bytes: int
+
+    async def keep(self, name: str, facts: Mapping[str, str], reads: list[tuple[float, bytes]]) -> None:
+        """Keep one exchange: what is known of it, and its reads (seconds since the request, bytes)."""
+
+
 class FileRecorder:
     """Implements `calls.upstreams.Recorder`: files in a directory, for all calls or for those of marked keys."""
+
+    most_bytes = MOST_BYTES
 
     def __init__(self, directory: Path, *, always: bool) -> None:
         self._directory = directory
@@ -73,10 +87,43 @@ class FileRecorder:
             total -= sizes[path]
 
 
+class Tracer:
+    """Implements `calls.upstreams.Recorder` around another: the calls that are to be traced are kept in memory too."""
+
+    most_bytes = traces.MOST_BYTES
+
+    def __init__(self, recorder: Recorder, kept: traces.Traces) -> None:
+        self._recorder = recorder
+        self._kept = kept
+
+    def over(self, upstreams: Upstreams, caller: Caller, model: str) -> Upstreams:
+        """Give upstreams that are listened to, where the caller wants it."""
+        upstreams = self._recorder.over(upstreams, caller, model)
+        return _Recorded(upstreams, self, caller.request_id, model) if caller.trace else upstreams
+
+    async def keep(self, name: str, facts: Mapping[str, str], reads: list[tuple[float, bytes]]) -> None:  # noqa: ARG002 - the port's
+        """Keep an exchange in memory."""
+        provider, _, upstream_model = facts["target"].partition(":")
+        self._kept.keep(
+            traces.Trace(
+                request_id=facts["call"],
+                model=facts["asked for"],
+                provider=provider,
+                upstream_model=upstream_model,
+                started_at=datetime.fromisoformat(facts["recorded"]).timestamp(),
+                status=int(facts["status"]),
+                headers=[(key[7:], value) for key, value in facts.items() if key.startswith("header-")],
+                truncated="truncated" in facts,
+                ended=facts["ended"],
+                reads=reads,
+            )
+        )
+
+
 class _Recorded:
     """Upstreams of one call, listened to; implements `calls.upstreams.Upstreams`."""
 
-    def __init__(self, upstreams: Upstreams, recorder: FileRecorder, request_id: str, model: str) -> None:
+    def __init__(self, upstreams: Upstreams, recorder: Keeper, request_id: str, model: str) -> None:
         self._upstreams = upstreams
         self._recorder = recorder
         self._request_id = request_id
@@ -114,7 +161,7 @@ class _RecordedResponse:
     def __init__(  # noqa: PLR0913, PLR0917 - what a recording is made of
         self,
         response: HttpResponse,
-        recorder: FileRecorder,
+        recorder: Keeper,
         name: str,
         facts: dict[str, str],
         secrets: list[bytes],
@@ -162,9 +209,9 @@ class _RecordedResponse:
                 await self._recorder.keep(name, self._facts | {"ended": self._ended}, self._masked())
 
     def _keep(self, data: bytes) -> None:
-        kept = data[: MOST_BYTES - self._bytes]
+        kept = data[: self._recorder.most_bytes - self._bytes]
         if len(kept) < len(data):
-            self._facts["truncated"] = f"after {MOST_BYTES} bytes"
+            self._facts["truncated"] = f"after {self._recorder.most_bytes} bytes"
         if kept:
             self._bytes += len(kept)
             self._reads.append((time.monotonic() - self._sent_at, kept))

@@ -128,8 +128,8 @@ export interface Key {
   images_per_minute: number | null;
   concurrent_streams: number | null;
   media_style: string | null;
-  keep_prompts: boolean;
   record: boolean;
+  cache: boolean;
   metadata: Record<string, string>;
   created_at: number;
   expires_at: number | null;
@@ -257,7 +257,7 @@ export interface LatencyAnswer {
   bucket_s: number;
   at: number[];
   first_event_ms: Quantiles;
-  chunk_gap_ms: Quantiles;
+  token_gap_ms: Quantiles;
   duration_ms: Quantiles;
 }
 
@@ -271,17 +271,18 @@ export interface RepairsAnswer {
 export interface ProviderInfo {
   name: string;
   enabled: boolean;
+  why: string | null;
   docs: string;
   base_url: string;
   chat: string | null;
   image: string | null;
   video: string | null;
-  credentials: { name: string; set: boolean; state: "ok" | "cooling" | "refused" | "unset"; until_at: number | null }[];
+  credentials: { name: string; set: boolean; state: "ok" | "cooling" | "refused"; until_at: number | null }[];
   health: {
     state: "up" | "degraded" | "down" | "unknown";
     success_rate: number | null;
     first_event_ms: number | null;
-    last_error: { code: string; message: string; at: number } | null;
+    last_error: { code: string; at: number } | null;
   };
   calls_1h: number;
   failed_1h: number;

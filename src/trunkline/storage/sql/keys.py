@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from sqlalchemy import Select, delete, exc, func, select, update
+from sqlalchemy import Select, and_, delete, exc, func, not_, select, update
 from sqlalchemy.engine import Row
 
 from trunkline.core.keys import GroupChanges, Key, KeyChanges, KeyGroup, Rates
@@ -58,7 +58,8 @@ class SqlKeys:
         if group_id is not None:
             query = query.where(keys.c.group_id == group_id)
         if state is not None:
-            query = query.where(keys.c.state == state)
+            over = and_(keys.c.state == "active", keys.c.expires_ms.is_not(None), keys.c.expires_ms <= now_ms())
+            query = query.where(over if state == "expired" else and_(keys.c.state == state, not_(over)))
         async with self._database.read() as connection:
             return await _keys(connection, paged(query, keys, after))
 

@@ -1,0 +1,160 @@
+"""The chat calls in flight, over all replicas: each process tells its own with its lease, and ends them when asked."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from trunkline.calls.chat import ChatCall
+from trunkline.calls.life import Life
+from trunkline.core.events import Failed
+from trunkline.core.state import Lease, Leases, Signals, StorageError
+
+END_CALL = "end_call"
+LOOK_S = 1.0
+MOST_TOLD = 500
+"""So many calls a process tells the others of, those that run longest; how many it has it tells always."""
+ENDED = Failed("cancelled", "The gateway's operator ended this call.", "invalid_request_error", 409)
+log = logging.getLogger(__name__)
+
+
+class OpenCall(Struct, frozen=True, kw_only=True):
+    """A call in flight, as it is told. `id` is the request's."""
+
+    id: str
+    route: str
+    key_id: str
+    key_name: str
+    model: str
+    provider: str | None
+    upstream_model: str | None
+    started_ms: int
+    first_event_ms: int | None
+    events: int
+    completion_tokens: int
+    attempts: int
+    stream_id: str
+
+
+class Told(Struct):
+    """What a process says with its lease."""
+
+    count: int = 0
+    calls: list[OpenCall] = []
+
+
+class Replica(Struct, frozen=True):
+    """A living process, and its calls as far as they are known."""
+
+    name: str
+    started_ms: int
+    count: int
+    calls: list[OpenCall]
+
+
+class Entry(Struct, eq=False):
+    """A call of this process."""
+
+    call: ChatCall
+    route: str
+    stream_id: str
+    end: Callable[[], None]
+
+
+class OpenCalls:
+    """The calls of this process, and what others tell of theirs."""
+
+    def __init__(self, leases: Leases, signals: Signals, life: Life) -> None:
+        self._leases = leases
+        self._signals = signals
+        self._life = life
+        self._entries: dict[int, Entry] = {}
+        self._done: set[str] = set()
+        life.tell = self._tell
+
+    def __len__(self) -> int:
+        """Count the calls of this process."""
+        return len(self._entries)
+
+    def enter(self, call: ChatCall, route: str, end: Callable[[], None], stream_id: str = "") -> Entry:
+        """Note a call that begins. `end` ends it at once, as its operator wants it; not called after `leave`."""
+        entry = Entry(call, route, stream_id, end)
+        self._entries[id(entry)] = entry
+        return entry
+
+    def leave(self, entry: Entry) -> None:
+        """Note that it is over."""
+        del self._entries[id(entry)]
+
+    async def everywhere(self) -> list[Replica]:
+        """Give all living processes with their calls. Raises StorageError."""
+        return [self._replica(lease) for lease in await self._leases.alive()]
+
+    async def end(self, request_id: str) -> bool:
+        """End all calls of this request, wherever they run; False: there is none. Raises StorageError."""
+        if self._end(request_id):
+            return True
+        others = [each for each in await self.everywhere() if each.calls or each.count]
+        if not any(each.count > len(each.calls) or _has(each, request_id) for each in others):
+            return False
+        await self._signals.send(END_CALL, request_id)
+        return True
+
+    async def run(self) -> None:
+        """End what others ask to be ended, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if not self._entries:
+                continue
+            try:
+                recent = await self._signals.recent()
+            except StorageError as error:
+                log.warning("whether calls are to be ended is not known: %s", error)
+                continue
+            for signal in recent:
+                if signal.topic == END_CALL and signal.id not in self._done:
+                    self._end(signal.body)
+            self._done = {signal.id for signal in recent}
+
+    def _end(self, request_id: str) -> bool:
+        named = [entry for entry in self._entries.values() if entry.call.caller.request_id == request_id]
+        for entry in named:
+            entry.end()
+        return bool(named)
+
+    def _replica(self, lease: Lease) -> Replica:
+        if lease.holder == self._life.holder:
+            calls = [_seen(entry) for entry in self._entries.values()]
+            return Replica(lease.name, lease.started_ms, len(calls), calls)
+        told = msgspec.json.decode(lease.info, type=Told)
+        return Replica(lease.name, lease.started_ms, told.count, told.calls)
+
+    def _tell(self) -> str:
+        first = [entry for entry, _ in zip(self._entries.values(), range(MOST_TOLD), strict=False)]
+        return msgspec.json.encode(Told(len(self._entries), [_seen(entry) for entry in first])).decode()
+
+
+def _has(replica: Replica, request_id: str) -> bool:
+    return any(call.id == request_id for call in replica.calls)
+
+
+def _seen(entry: Entry) -> OpenCall:
+    call = entry.call
+    target = call.target.target if call.target else None
+    return OpenCall(
+        id=call.caller.request_id,
+        route=entry.route,
+        key_id=call.caller.key.id,
+        key_name=call.caller.key.name,
+        model=call.request.model,
+        provider=target.provider if target else None,
+        upstream_model=target.model if target else None,
+        started_ms=call.meter.started_ms,
+        first_event_ms=call.meter.first_event_ms,
+        events=call.meter.chunks,
+        completion_tokens=call.meter.completion_tokens,
+        attempts=call.attempts,
+        stream_id=entry.stream_id,
+    )
