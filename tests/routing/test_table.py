@@ -135,6 +135,14 @@ def test_an_unknown_name_lists_close_ones() -> None:
         table().route("x" * 100_000)
 
 
+def test_an_embedded_provider_has_what_its_catalogue_says() -> None:
+    embedded = Provider(chat=ChatSide(), models={"text": ModelFacts()})
+    routes = RoutingTable.build({"own": embedded}, {})
+    assert meaning(routes.route("own/text")) == ["own:text"]
+    with pytest.raises(UnknownModelError, match=r"Did you mean `own/text`\?"):
+        routes.route("own/txt")
+
+
 def test_models_lists_aliases_and_catalogues_but_no_patterns() -> None:
     listed = table({"fast": to("second:shared"), "gpt-*": to("first:*")}).models()
     assert [(model.id, model.kind, model.owner) for model in listed] == [

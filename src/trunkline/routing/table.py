@@ -105,7 +105,7 @@ class RoutingTable:
         provider = self._providers[provider_name]
         facts = provider.models.get(model) or _unknown_facts(provider)
         part, side = _part(provider, alias.kind or facts.kind)
-        if not part:
+        if not part or (model not in provider.models and _is_embedded(provider)):
             return None
         target = Target(
             provider=provider_name,
@@ -149,6 +149,11 @@ def _part(provider: Provider, kind: ModelKind) -> tuple[ChatSide | MediaSide | N
     if kind == "video" and provider.video:
         return provider.video, "video"
     return provider.chat, "chat"
+
+
+def _is_embedded(provider: Provider) -> bool:
+    """Tell whether a provider is this gateway's own: without an address, all that it has is in its catalogue."""
+    return bool(provider.models) and not provider.base_url
 
 
 def _unknown_facts(provider: Provider) -> ModelFacts:
