@@ -39,10 +39,10 @@ def test_check_says_what_is_on_and_why() -> None:
 
 
 def test_check_shows_aliases_and_warnings() -> None:
-    Path("trunkline.toml").write_text('[providers.groq]\n[models.a]\ntargets = ["local:text", "local:other"]')
+    Path("trunkline.toml").write_text('[providers.groq]\n[models.a]\ntargets = ["local:text", "local:image"]')
     result = run("config", "check", GROQ_API_KEY="")
     assert "trunkline.toml: good" in result.stdout
-    assert "a → local:text, local:other  (in_order)" in result.stdout
+    assert "a → local:text, local:image  (in_order)" in result.stdout
     assert result.stderr == "warning: `providers.groq` is off: GROQ_API_KEY is not set\n"
 
 
@@ -69,7 +69,7 @@ def test_schema_is_the_full_list() -> None:
 
 
 def test_models() -> None:
-    Path("trunkline.toml").write_text('[models.small]\ntargets = ["local:text", "local:other"]')
+    Path("trunkline.toml").write_text('[models.small]\ntargets = ["local:text", "local:image"]')
     lines = [line.split(maxsplit=2) for line in run("models").stdout.splitlines()]
     assert ["small", "text", "local:text and 1 more"] in lines
     assert ["local/text", "text", "local:text"] in lines
