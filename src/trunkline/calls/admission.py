@@ -50,7 +50,8 @@ class Admission:
         self._watchers = watchers
         self.open = 0
         """Calls that were let in and have not ended."""
-        self._numbers = itertools.count(int.from_bytes(secrets.token_bytes(6)))
+        self._name = secrets.token_hex(8)
+        self._numbers = itertools.count()
 
     async def caller(self, authorization: str, request_id: str) -> Caller:
         """Say who asks. Raises GatewayError `invalid_api_key`, `storage_unavailable`."""
@@ -121,7 +122,7 @@ class Admission:
         usage, caller, target = settlement.usage, settlement.caller, settlement.target
         cost = self._pricing.cost(settlement)
         return LedgerRow(
-            id=f"{caller.request_id}-{next(self._numbers):x}",  # a client may send one request id twice
+            id=f"call_{self._name}{next(self._numbers):x}",  # a request id may be anything, and be sent twice
             key_id=caller.key.id,
             group_id=caller.key.group_id,
             started_ms=settlement.started_ms,

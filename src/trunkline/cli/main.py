@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from trunkline import __version__
-from trunkline.cli import chat, config, groups, inspect, jobs, keys, models, normalize, providers, replay, serve
+from trunkline.cli import chat, config, db, groups, inspect, jobs, keys, models, normalize, providers, replay, serve
 
 UsageError = typer.BadParameter.__bases__[0]  # typer does not export its click
 ClickException = UsageError.__bases__[0]
@@ -32,6 +32,7 @@ app.add_typer(config.app, name="config")
 app.add_typer(keys.app, name="keys")
 app.add_typer(groups.app, name="groups")
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(db.app, name="db")
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - a flag's callback

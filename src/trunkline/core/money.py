@@ -120,3 +120,5 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
     first_event_ms: int | None = None
     repairs: str = "{}"
     extra: str = "{}"
+    cache_hit: bool = False
+    """The answer came from the response cache: no provider was asked, and it costs nothing."""

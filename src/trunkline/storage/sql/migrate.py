@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 from trunkline.core.state import StorageError
 from trunkline.storage.sql.database import Database
 
-HEAD = "v0001"
+HEAD = "v0002"
 """The newest revision in `migrations/versions`; a test keeps the two together."""
 
 ADVISORY_LOCK = 0x7472756E6B  # "trunk"
@@ -20,11 +20,16 @@ async def upgrade(database: Database) -> bool:
 
     Raises StorageError: the database is of a newer version, or cannot be used.
     """
-    async with database.read() as connection:
-        if await connection.run_sync(_revision) == HEAD:
-            return False
+    if await revision(database) == HEAD:
+        return False
     async with database.write() as connection:
         return await connection.run_sync(_upgrade)
+
+
+async def revision(database: Database) -> str | None:
+    """Give the revision of a database's schema; None: it has none. Raises StorageError."""
+    async with database.read() as connection:
+        return await connection.run_sync(_revision)
 
 
 def _revision(connection: Connection) -> str | None:

@@ -165,6 +165,7 @@ ledger = Table(
     _ms("ended_ms"),
     _text("repairs", "{}"),
     _text("extra", "{}"),
+    _flag("cache_hit"),
     Index("ix_ledger_started_ms", "started_ms"),
     Index("ix_ledger_key_id_started_ms", "key_id", "started_ms"),
 )

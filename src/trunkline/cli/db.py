@@ -1,0 +1,98 @@
+"""`trunkline db`: bringing the database to this version's schema, and copying it while the gateway runs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trunkline.cli.database import DataDir
+from trunkline.cli.loading import ConfigFile, load_or_exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+app = typer.Typer(help="Upgrade and back up the database.", no_args_is_help=True)
+DATABASES = ("trunkline.db", "jobs.db")
+PG_DUMP = (
+    "trunkline: the database is PostgreSQL, which has tools of its own: `pg_dump --format=custom --file=trunkline.dump "
+    "--dbname='{}'`; keep `server.secret` with it, for without it no key is recognised"
+)
+
+
+@app.command()
+def upgrade(*, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Bring the database to this version's schema; `serve` does so by itself when it starts."""
+    import asyncio
+    from pathlib import Path
+
+    from trunkline.core.state import StorageError
+    from trunkline.storage.sql import migrate
+    from trunkline.storage.sql.database import Database
+
+    loaded = load_or_exit(config, {"server.data_dir": data_dir} if data_dir else None).config
+    folder = Path(loaded.server.data_dir)
+
+    async def run() -> tuple[str | None, bool]:
+        database = Database.at(loaded.storage.database.reveal() if loaded.storage.database else folder / DATABASES[0])
+        try:
+            return await migrate.revision(database), await migrate.upgrade(database)
+        finally:
+            await database.close()
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        former, done = asyncio.run(run())
+    except (StorageError, OSError) as error:
+        typer.echo(f"trunkline: {error}", err=True)
+        raise typer.Exit(1) from None
+    if done:
+        typer.echo(f"the database is at {migrate.HEAD} now; it was {f'at {former}' if former else 'empty'}")
+    else:
+        typer.echo(f"the database is at {migrate.HEAD} already")
+
+
+@app.command()
+def backup(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="A directory that is not there yet, or empty.")],
+    *,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Copy SQLite's databases and the server's secret, while the gateway runs or not."""
+    import sqlite3
+    from pathlib import Path
+
+    loaded = load_or_exit(config, {"server.data_dir": data_dir} if data_dir else None).config
+    if loaded.storage.database:
+        from sqlalchemy import make_url
+
+        shown = make_url(loaded.storage.database.reveal())._replace(drivername="postgresql", password=None)
+        typer.echo(PG_DUMP.format(shown.render_as_string()), err=True)
+        raise typer.Exit(1)
+    try:
+        copied = _copy(Path(loaded.server.data_dir), Path(folder))
+    except (OSError, sqlite3.Error) as error:
+        reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.strerror else error
+        typer.echo(f"trunkline: the backup failed: {reason}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{', '.join(copied)} → {folder}; pictures and films are in {Path(loaded.server.data_dir) / 'media'}")
+
+
+def _copy(source: "Path", target: "Path") -> list[str]:
+    """Copy what there is; give the names. Raises OSError, sqlite3.Error."""
+    import shutil
+
+    from trunkline.config.secret_file import NAME
+    from trunkline.storage.sql.backup import copy
+
+    if not (source / DATABASES[0]).is_file():
+        raise FileNotFoundError(2, "there is no database", str(source / DATABASES[0]))
+    target.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if any(target.iterdir()):
+        raise FileExistsError(17, "the directory is not empty", str(target))
+    copied = [name for name in DATABASES if (source / name).is_file()]
+    for name in copied:
+        copy(source / name, target / name)
+    if (source / NAME).is_file():
+        shutil.copy2(source / NAME, target / NAME)  # with its mode
+        copied.append(NAME)
+    return copied
