@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from trunkline.core.dialect import ChatDialect
-from trunkline.core.events import Event, Failed
+from trunkline.core.events import Event, Failed, Usage, UsageReported
 from trunkline.core.notes import Notes
 from trunkline.core.quirk import EventFilter
 from trunkline.core.stream import Normaliser
@@ -58,6 +58,11 @@ class ChatLine:
     def finished(self) -> bool:
         """Whether the answer is whole and only numbers may follow."""
         return self._normaliser.finished
+
+    def held_usage(self) -> Usage | None:
+        """Give the last usage that was read of an answer that was cut; nothing may be fed any more."""
+        told = [] if self.over else [event for event in self._decoder.close() if isinstance(event, UsageReported)]
+        return told[-1].usage if told else self._normaliser.held_usage
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes, cut anywhere."""

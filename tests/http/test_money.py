@@ -118,3 +118,25 @@ def test_a_listener_open_to_others_needs_an_admin_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"set TRUNKLINE_ADMIN_KEY to a long random text, such as .*openssl rand"):
         Application(build(tables, {}, {}, this_build()), {})
     Application(build(tables, {"TRUNKLINE_ADMIN_KEY": "k" * 32}, {}, this_build()), {})
+
+
+async def cut(peer: Peer) -> None:
+    """Cut every answer after its usage; that of the model `early` is told at the beginning."""
+    _, body = await peer.request()
+    if json.loads(body)["model"] == "early":
+        begun = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
+        events = chunk({"content": ""}, usage=begun) + chunk({"content": "Hello and more words"})
+    else:
+        events = chunk({"content": "Hello"}) + chunk(choices=[], usage=USAGE)
+    await peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + events)
+
+
+async def test_the_providers_numbers_count_as_far_as_they_go(tmp_path: Path) -> None:
+    async with raw_upstream(cut) as upstream, gateway(tmp_path, priced(upstream.url)) as gate:
+        for model in ("late", "early"):
+            events = await (await gate.ask(chat(model, stream=True))).events()
+            assert events[-1]["error"]["code"] == "upstream_incomplete"
+        rows = {row.model: row for row in await ledger(tmp_path, 2)}
+    late, early = rows["late"], rows["early"]
+    assert (late.prompt_tokens, late.completion_tokens, late.estimated, late.cost_microusd) == (1000, 500, False, 6000)
+    assert (early.prompt_tokens, early.completion_tokens, early.estimated) == (1000, 5, True)

@@ -8,7 +8,7 @@ from trunkline.calls.deadline import Deadline
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.chat import ChatRequest, UpstreamRequest
 from trunkline.core.errors import GatewayError, UpstreamError
-from trunkline.core.events import Event, Failed
+from trunkline.core.events import Event, Failed, Usage
 from trunkline.core.notes import Notes
 from trunkline.core.ports import HttpError, HttpResponse
 from trunkline.core.route import Timeouts
@@ -71,6 +71,10 @@ class Attempt:
     def over(self) -> bool:
         """Whether the last event, `Ended` or `Failed`, has been given."""
         return self._line.over
+
+    def held_usage(self) -> Usage | None:
+        """Give what the provider had counted of an answer that was cut."""
+        return self._line.held_usage()
 
     @property
     def repairs(self) -> dict[str, int]:

@@ -131,9 +131,10 @@ class ChatCall:
             target=self.target,
             attempts=self.attempts,
             credential=self.credential,
-            repairs=self._attempt.repairs if self._attempt else {},
+            repairs=dict(self._attempt.repairs) if self._attempt else {},
             error_code=failed.code if failed else "",
             status=(failed.status or 502) if failed else 200,
+            held=self._attempt.held_usage() if self._attempt and not self.meter.told else None,
         )
 
     async def _try(self, asked: order.Attempt) -> list[Event]:

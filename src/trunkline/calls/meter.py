@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
@@ -136,6 +137,26 @@ class Meter:
         prompt, completion = count_request(messages), self._tokens.tokens
         return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
 
+    def _cut_off(self, held: Usage | None) -> None:
+        """Count an answer that was cut: by the provider's numbers, as far as they go.
+
+        Some are told at the beginning, with an output of nothing or one token: then the output is our own count.
+        """
+        usage = self.estimate()
+        if held is None or not held.prompt_tokens:
+            self._usage, self._estimated = usage, True
+        elif 2 * held.completion_tokens >= usage.completion_tokens:
+            self._usage = held
+        else:
+            completion = usage.completion_tokens
+            total = held.prompt_tokens + completion
+            self._usage, self._estimated = replace(held, completion_tokens=completion, total_tokens=total), True
+
+    @property
+    def told(self) -> bool:
+        """Whether the provider's usage, or our count in its place, has gone by."""
+        return self._usage is not None
+
     @property
     def tally(self) -> Tally:
         """Give what beside tokens makes the price."""
@@ -151,13 +172,17 @@ class Meter:
         credential: str = "",
         error_code: str = "",
         status: int = 200,
+        held: Usage | None = None,
     ) -> None:
-        """End the call: completed, failed, or left by its client. Only the first time counts."""
+        """End the call: completed, failed, or left by its client. Only the first time counts.
+
+        `held` is what the provider had counted before the answer was cut.
+        """
         settle, self._settle = self._settle, None
         if settle is None:
             return
         if self._usage is None and self.first_event_ms is not None:
-            self._usage, self._estimated = self.estimate(), True
+            self._cut_off(held)
         settle(
             Settlement(
                 request=self._request,

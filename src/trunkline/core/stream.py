@@ -15,6 +15,7 @@ from trunkline.core.events import (
     TextDelta,
     ToolCallDelta,
     ToolCallStarted,
+    Usage,
     UsageReported,
 )
 from trunkline.core.notes import Notes
@@ -122,6 +123,11 @@ class Normaliser:
     def finished(self) -> bool:
         """Whether every choice that spoke has a finish reason: the answer is whole, only numbers may follow."""
         return bool(self._choices) and all(choice.finish for choice in self._choices)
+
+    @property
+    def held_usage(self) -> Usage | None:
+        """The last usage that was read: an answer that is cut never gives it."""
+        return self._usage.usage if self._usage else None
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the decoder's events; give those that are certain."""
