@@ -82,6 +82,8 @@ class Admission:
         check_model(key, request.model)
         now_ms = time.time_ns() // 1_000_000
         amount = self._pricing.most(request, route, now_ms, budgeted=key.budgeted)
+        if route.settings.hedge_s is not None and len(route.targets) > 1:
+            amount *= 2  # two may be asked
         verdict, passed = (await self._take(key, request, route)) if key.rates else (None, None)
         try:
             hold = self._billing.try_reserve(key, amount, now_ms) or await self._billing.reserve(key, amount, now_ms)
@@ -91,7 +93,8 @@ class Admission:
             raise
         self.open += 1
         shown = rate_headers(verdict) if verdict is not None else ()
-        return Admitted(_Ending(self, hold, passed), shown, self._cost)
+        ending = _Ending(self, hold, passed)
+        return Admitted(ending, ending.lose, shown, self._cost)
 
     async def _take(self, key: Key, request: ChatRequest, route: Route) -> tuple[Verdict, Passed]:
         """Count a call in its key's rates. Raises GatewayError `rate_limit_exceeded`."""
@@ -117,6 +120,10 @@ class Admission:
             self._rates.end(passed, settlement.usage.total_tokens)
         for watch in self._watchers:
             watch(settlement, row)
+
+    def lose(self, hold: Hold, settlement: Settlement) -> None:
+        """Book a target that was broken off; its call goes on with what is left of the hold."""
+        self._billing.book_beside(hold, self._row(settlement))
 
     def _row(self, settlement: Settlement) -> LedgerRow:
         usage, caller, target = settlement.usage, settlement.caller, settlement.target
@@ -168,3 +175,7 @@ class _Ending:
 
     def __call__(self, settlement: Settlement) -> None:
         self._admission.settle(self._hold, self._passed, settlement)
+
+    def lose(self, settlement: Settlement) -> None:
+        """Book a target that was broken off."""
+        self._admission.lose(self._hold, settlement)

@@ -128,15 +128,24 @@ class Billing:
         if not hold.open:
             return False
         hold.open = False
+        self._put(hold, hold.amount, row)
+        return True
+
+    def book_beside(self, hold: Hold, row: LedgerRow) -> None:
+        """Book what a call has cost beside its own answer; it is not settled by that."""
+        if hold.open:
+            self._put(hold, 0, row)
+
+    def _put(self, hold: Hold, amount: int, row: LedgerRow) -> None:
+        """Hand a row in, which ends `amount` of what was set aside."""
         if hold.allowance is not None:
             cost = row.cost_microusd or 0
-            hold.allowance.settle(hold.amount, cost)
+            hold.allowance.settle(amount, cost)
             self._costs[hold.allowance] = self._costs.get(hold.allowance, 0) + cost
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self._write)
         self._unwritten.append(row)
         self._rows.append(row)
-        return True
 
     def release(self, hold: Hold) -> None:
         """Give back the money of a call that never began."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from trunkline.calls.attempt import Attempt
 from trunkline.calls.gate import Admitted
+from trunkline.calls.hedge import Race, answers
 from trunkline.calls.meter import Meter
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
@@ -16,7 +17,6 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.events import Event, Failed, Usage
 from trunkline.core.money import EndReason, usd
 from trunkline.core.route import Route, RouteTarget
-from trunkline.core.stream import ANSWERS
 from trunkline.ingress.inline_media import InlineMedia
 from trunkline.routing import order
 from trunkline.routing.fallback import Failure, judge, retry_delay_s, verdict
@@ -56,7 +56,7 @@ class ChatCall:
         self.route = route
         self.request = request
         self.caller = caller
-        self.meter = Meter(request, caller, admitted.settle)
+        self.meter = Meter(request, caller, admitted.settle, admitted.lose)
         self.attempts = 0
         self.fallback_from = ""
         self._cost = admitted.cost
@@ -88,12 +88,16 @@ class ChatCall:
         left = self._targets.plan(self.route)
         failures: list[tuple[Failure, Failed]] = []
         tries = 0
+        if self.route.settings.hedge_s is not None and len(left) > 1:
+            events = await self._race(self.route.settings.hedge_s, left, failures)
+            if events:
+                return self._metered(events)
         while left:
             asked = left.pop(0)
             tries = tries + 1 if asked is self._asked else 1
             events = await self._try(asked)
             last = events[-1]
-            if not isinstance(last, Failed) or _answers(events):
+            if not isinstance(last, Failed) or answers(events):
                 self._targets.health.succeeded(asked.key, time.monotonic(), time.monotonic() - begun)
                 return self._metered(events)
             failure = judge(last.code, last.status, last.retry_after_s, self.route.settings.fallback_on)
@@ -137,26 +141,68 @@ class ChatCall:
             held=self._attempt.held_usage() if self._attempt and not self.meter.told else None,
         )
 
+    async def _race(
+        self, hedge_s: float, left: list[order.Attempt], failures: list[tuple[Failure, Failed]]
+    ) -> list[Event]:
+        """Ask the first target, and after `hedge_s` the next as well; give the events of the one that answers first.
+
+        The other is broken off and booked. No events: both failed, and what is left may still be tried.
+        """
+        race = Race(self._run, left, hedge_s)
+        self._asked = left[0]
+        try:
+            await race.run()
+        except asyncio.CancelledError:
+            for asked in race.asked:
+                self._targets.health.left(asked.key)
+            raise
+        for lost in race.lost:
+            self._targets.health.left(lost.key)
+            self.meter.lose(lost.item, lost.key[2])
+        for asked, last in race.failed:
+            failure = judge(last.code, last.status, last.retry_after_s, self.route.settings.fallback_on)
+            self._targets.health.failed(asked.key, time.monotonic(), failure)
+            failures.append((failure, last))
+            left[:] = order.following(left, asked, failure)
+            self._asked = asked
+        first = race.asked[0]
+        if race.won is None or race.won[0] is not first:
+            self.fallback_from = f"{first.item.target.provider}:{first.item.target.model}"
+        if race.won is None:
+            return []
+        self._asked, self._attempt, events, took_s = race.won
+        self._targets.health.succeeded(self._asked.key, time.monotonic(), took_s)
+        return events
+
     async def _try(self, asked: order.Attempt) -> list[Event]:
         if self._attempt is not None:
             await self._attempt.aclose()
         self._asked = asked
+        self._attempt, events = await self._run(asked)
+        return events
+
+    async def _run(self, asked: order.Attempt) -> tuple[Attempt, list[Event]]:
+        """Ask one target, and once more without what it refuses; give its first events."""
         self.attempts += 1
         self._targets.health.began(asked.key, time.monotonic())
         plain = asked.key[:2] in self._targets.plain_options
-        events = await self._ask(asked, plain=plain)
-        if not plain and self._attempt is not None and self._attempt.refused_stream_options:
-            await self._attempt.aclose()
-            events = await self._ask(asked, plain=True)
+        attempt, events = await self._ask(asked, plain=plain)
+        if not plain and attempt.refused_stream_options:
+            await attempt.aclose()
+            attempt, events = await self._ask(asked, plain=True)
             if not isinstance(events[-1], Failed):
                 self._targets.plain_options.add(asked.key[:2])
-        return events
+        return attempt, events
 
-    async def _ask(self, asked: order.Attempt, *, plain: bool) -> list[Event]:
+    async def _ask(self, asked: order.Attempt, *, plain: bool) -> tuple[Attempt, list[Event]]:
         salt = self.caller.request_id[-12:]
         timeouts = self.route.settings.timeouts
-        self._attempt = Attempt(self._upstreams, asked, self.request, timeouts, salt, plain_options=plain)
-        return await self._attempt.first()
+        attempt = Attempt(self._upstreams, asked, self.request, timeouts, salt, plain_options=plain)
+        try:
+            return attempt, await attempt.first()
+        except BaseException:
+            await attempt.aclose()
+            raise
 
     def _metered(self, events: list[Event]) -> list[Event]:
         if events and isinstance(events[-1], Failed):
@@ -170,11 +216,6 @@ class ChatCall:
         if key and key.reveal() in failed.message:
             return replace(failed, message=failed.message.replace(key.reveal(), "***"))
         return failed
-
-
-def _answers(events: list[Event]) -> bool:
-    """Say whether an answer began before it failed: then it is this target's answer, and its failure."""
-    return any(isinstance(event, ANSWERS) for event in events)
 
 
 def _error(failed: Failed) -> GatewayError:

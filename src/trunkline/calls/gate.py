@@ -16,6 +16,8 @@ class Admitted(Struct, frozen=True):
     """A call that may go on. `settle` must be called once, at its end, whatever happens."""
 
     settle: Callable[[Settlement], None]
+    lose: Callable[[Settlement], None] = lambda _settlement: None
+    """Books a target that was asked as well and broken off, before the call is settled."""
     headers: tuple[tuple[str, str], ...] = ()
     """`x-ratelimit-*` for the answer."""
     cost: Callable[[RouteTarget, Usage, Tally], int | None] = lambda _target, _usage, _tally: None

@@ -29,6 +29,8 @@ from trunkline.core.route import RouteTarget
 from trunkline.policy.tokens import TokenCount, count_request
 
 _TEXTS = (ReasoningDelta, RefusalDelta)
+HEDGED = "hedged"
+"""In the ledger, in place of an error's code, of targets that were asked as well and broken off."""
 GAP_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 """The bounds by which the times between events are counted."""
 
@@ -70,10 +72,17 @@ class Tally(Struct, frozen=True):
 class Meter:
     """Watches one call's events. `settle` hands over the settlement once, whatever is called afterwards."""
 
-    def __init__(self, request: ChatRequest, caller: Caller, settle: Callable[[Settlement], None]) -> None:
+    def __init__(
+        self,
+        request: ChatRequest,
+        caller: Caller,
+        settle: Callable[[Settlement], None],
+        lose: Callable[[Settlement], None] = lambda _settlement: None,
+    ) -> None:
         self._request = request
         self._caller = caller
         self._settle: Callable[[Settlement], None] | None = settle
+        self._lose = lose
         self._tokens = TokenCount()
         self._usage: Usage | None = None
         self._failed: Failed | None = None
@@ -151,6 +160,30 @@ class Meter:
             completion = usage.completion_tokens
             total = held.prompt_tokens + completion
             self._usage, self._estimated = replace(held, completion_tokens=completion, total_tokens=total), True
+
+    def lose(self, target: RouteTarget, credential: str) -> None:
+        """Book a target that was asked as well and broken off before it answered: its provider has read the request."""
+        prompt = self.estimate().prompt_tokens
+        self._lose(
+            Settlement(
+                request=self._request,
+                caller=self._caller,
+                target=target,
+                usage=Usage(prompt_tokens=prompt, total_tokens=prompt),
+                estimated=True,
+                end_reason="cancelled",
+                error_code=HEDGED,
+                status=200,
+                attempts=1,
+                started_ms=self.started_ms,
+                ended_ms=time.time_ns() // 1_000_000,
+                first_event_ms=None,
+                chunks=0,
+                media=0,
+                repairs={},
+                credential=credential,
+            )
+        )
 
     @property
     def told(self) -> bool:
