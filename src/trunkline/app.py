@@ -21,6 +21,7 @@ from trunkline.app_media import MediaParts
 from trunkline.app_workers import ALONE, PeerAddress, Peers, Place
 from trunkline.calls.admission import Admission, Watcher
 from trunkline.calls.billing import Billing
+from trunkline.calls.cached import Answers
 from trunkline.calls.chat import Targets
 from trunkline.calls.job_accounts import JobAccounts, JobWatcher
 from trunkline.calls.keys import Keys
@@ -57,6 +58,7 @@ from trunkline.local.text.weights import WeightsError, find_weights
 from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
+from trunkline.storage.shared.answers import LocalAnswers
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
 from trunkline.storage.sql.database import Database
@@ -128,10 +130,10 @@ class Application:
         self._media = MediaParts(*parts, self._open_calls, self._client, local)
         self._measure(gate, targets)
         self._meet_peers()
+        resumable, answers = ResumableChat(self.live, self._media.texts), _answers(config)
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
-                *(self.live, door, targets, gate, ResumableChat(self.live, self._media.texts)),
-                *(self._media.chat, recorder, self._open_calls),
+                *(self.live, door, targets, gate, resumable, self._media.chat, recorder, self._open_calls, answers),
             ),
             (b"POST", b"/v1/embeddings"): Embeddings(self.live, door, targets, gate),
             **self._media.routes,
@@ -296,6 +298,10 @@ class LocalAddress:
         except ChildUnavailableError as error:
             raise GatewayError("upstream_unavailable", str(error)) from None
         return address.base_url, Secret(address.key, "local")
+
+
+def _answers(config: Config) -> Answers:
+    return Answers(LocalAnswers(max_bytes=config.cache.max_bytes, ttl_s=config.cache.ttl_s))
 
 
 def is_loopback(listen: str) -> bool:

@@ -117,7 +117,7 @@ class Admission:
         row = self._row(settlement)
         self._billing.settle(hold, row)
         if passed is not None:
-            self._rates.end(passed, settlement.usage.total_tokens)
+            self._rates.end(passed, settlement.usage.total_tokens if settlement.cache != "hit" else 0)
         for watch in self._watchers:
             watch(settlement, row)
 
@@ -159,6 +159,7 @@ class Admission:
             status=settlement.status,
             attempts=settlement.attempts,
             first_event_ms=settlement.first_event_ms,
+            cache_hit=settlement.cache == "hit",
             repairs=msgspec.json.encode(settlement.repairs).decode() if settlement.repairs else "{}",
         )
 

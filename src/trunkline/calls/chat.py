@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from trunkline.calls.attempt import Attempt
 from trunkline.calls.gate import Admitted
 from trunkline.calls.hedge import Race, answers
-from trunkline.calls.meter import Meter
+from trunkline.calls.meter import CacheUse, Meter
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
@@ -59,6 +59,7 @@ class ChatCall:
         self.meter = Meter(request, caller, admitted.settle, admitted.lose)
         self.attempts = 0
         self.fallback_from = ""
+        self.cache: CacheUse = ""
         self._cost = admitted.cost
         self._upstreams = upstreams
         self._targets = targets
@@ -138,6 +139,7 @@ class ChatCall:
             repairs=dict(self._attempt.repairs) if self._attempt else {},
             error_code=failed.code if failed else "",
             status=(failed.status or 502) if failed else 200,
+            cache=self.cache,
             held=self._attempt.held_usage() if self._attempt and not self.meter.told else None,
         )
 

@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +31,8 @@ from trunkline.policy.tokens import TokenCount, count_request
 _TEXTS = (ReasoningDelta, RefusalDelta)
 HEDGED = "hedged"
 """In the ledger, in place of an error's code, of targets that were asked as well and broken off."""
+CacheUse = Literal["", "hit", "miss"]
+"""Whether the answer was looked for in the response cache, and was there."""
 GAP_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 """The bounds by which the times between events are counted."""
 
@@ -55,6 +57,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     repairs: dict[str, int]
     credential: str = ""
     """The name of the credential that was used last."""
+    cache: CacheUse = ""
     gaps: tuple[int, ...] = ()
     """How many waits between events fell under each of `GAP_BOUNDS_S`, and above the last."""
     gaps_s: float = 0.0
@@ -206,6 +209,7 @@ class Meter:
         error_code: str = "",
         status: int = 200,
         held: Usage | None = None,
+        cache: CacheUse = "",
     ) -> None:
         """End the call: completed, failed, or left by its client. Only the first time counts.
 
@@ -234,6 +238,7 @@ class Meter:
                 media=self._media,
                 repairs=repairs,
                 credential=credential,
+                cache=cache,
                 gaps=tuple(self._gaps),
                 gaps_s=self._fed_at - self._first_at,
             )

@@ -167,6 +167,16 @@ class EventLog(Protocol):
         """
 
 
+class AnswerCache(Protocol):
+    """Answers of providers, written down, by the name of their question; never raises: what is not there is asked."""
+
+    async def get(self, name: bytes) -> bytes | None:
+        """Give what is kept under a name."""
+
+    async def put(self, name: bytes, data: bytes) -> None:
+        """Keep an answer for a while, unless it is too large."""
+
+
 class HttpClient(Protocol):
     """The only door to providers."""
 

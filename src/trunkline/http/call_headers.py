@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from trunkline.core.caller import Caller
 from trunkline.core.errors import GatewayError
+from trunkline.core.keys import Key
 from trunkline.core.route import MediaStyle
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Settings
@@ -62,6 +63,15 @@ def wants_trace(exchange: Exchange) -> bool:
 def wants_resume(exchange: Exchange) -> bool:
     """Tell whether the client wants a stream that can be taken up again."""
     return exchange.header(b"x-trunkline-resume").strip().lower() in TRUE
+
+
+def wants_cache(exchange: Exchange, key: Key) -> bool:
+    """Tell whether the answer may come from the response cache: as the header says, else as the key is marked.
+
+    Raises GatewayError `invalid_value`.
+    """
+    said = one_of(exchange, "X-Trunkline-Cache", ("true", "false"))
+    return said == "true" if said else key.cache
 
 
 def one_of(exchange: Exchange, name: str, allowed: tuple[str, ...]) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from trunkline.calls.cached import Answers, CachedCall
 from trunkline.calls.chat import ChatCall, Targets
 from trunkline.calls.gate import Gate
 from trunkline.calls.open_calls import ENDED, OpenCalls
@@ -13,7 +14,14 @@ from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
-from trunkline.http.call_headers import next_name, read_headers, read_request_id, wants_resume, wants_trace
+from trunkline.http.call_headers import (
+    next_name,
+    read_headers,
+    read_request_id,
+    wants_cache,
+    wants_resume,
+    wants_trace,
+)
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.event_stream import SHUTDOWN, EventStream, Times
@@ -39,6 +47,7 @@ class ChatCompletions:
         media: MediaChat,
         recorder: Recorder,
         open_calls: OpenCalls,
+        answers: Answers,
     ) -> None:
         self._live = live
         self._upstreams = upstreams
@@ -48,6 +57,7 @@ class ChatCompletions:
         self._media = media
         self._recorder = recorder
         self._open_calls = open_calls
+        self._answers = answers
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -70,6 +80,7 @@ class ChatCompletions:
                 idempotency = idempotency_of(caller, exchange)
                 if await self._resumable.join(exchange, caller, idempotency, headers):
                     return
+            cached = not resumable and wants_cache(exchange, caller.key)
             exchange.body = b""
             if wants_trace(exchange):
                 caller = replace(caller, trace=True)
@@ -78,7 +89,8 @@ class ChatCompletions:
             respond_error(exchange, error, headers)
             return
         upstreams = self._recorder.over(self._upstreams, caller, request.model)
-        call = ChatCall(upstreams, self._targets, route, request, caller, admitted)
+        parts = (upstreams, self._targets, route, request, caller, admitted)
+        call = CachedCall(self._answers, *parts) if cached else ChatCall(*parts)
         headers += admitted.headers
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)
@@ -148,6 +160,8 @@ def told(call: ChatCall) -> list[tuple[str, str]]:
         headers.append(("x-trunkline-attempts", str(call.attempts)))
     if call.fallback_from:
         headers.append(("x-trunkline-fallback-from", call.fallback_from))
+    if call.cache:
+        headers.append(("x-trunkline-cache", call.cache))
     return headers
 
 

@@ -86,6 +86,8 @@ class EventStream:
             yield "x-trunkline-attempts", str(self._call.attempts)
         if self._call.fallback_from:
             yield "x-trunkline-fallback-from", self._call.fallback_from
+        if self._call.cache:
+            yield "x-trunkline-cache", self._call.cache
 
     def _write(self, data: bytes) -> None:
         self._exchange.write(data)

@@ -48,6 +48,7 @@ class Line(Struct, omit_defaults=True):
     video_ms: int = 0
     cost_usd: float | None = None
     estimated: bool = False
+    cache_hit: bool = False
     repairs: Raw | None = None
     prompt: Raw | None = None
     """The messages, of keys that are marked with `record` alone."""
@@ -132,6 +133,7 @@ class CallLog:
                     video_ms=row.video_ms,
                     cost_usd=None if row.cost_microusd is None else usd(row.cost_microusd),
                     estimated=row.estimated,
+                    cache_hit=row.cache_hit,
                     repairs=Raw(row.repairs.encode()) if row.repairs != "{}" else None,
                     prompt=prompt,
                 )

@@ -24,6 +24,7 @@ NAMES = {
     "trunkline_events": "Events given to clients.",
     "trunkline_attempts": "Tries at targets.",
     "trunkline_repairs": "Departures of upstreams from the output contract, by rule.",
+    "trunkline_cached_calls": "Calls that may be answered from the response cache.",
     "trunkline_open_calls": "Calls in flight.",
     "trunkline_jobs": "Pictures and films asked for, by how their jobs ended.",
     "trunkline_job_duration_seconds": "From the request of a job to its end.",
@@ -48,11 +49,16 @@ class Metrics:
         self.dropped: Callable[[], int] = lambda: 0
         """Lines of the call log that were dropped."""
         self._series: dict[tuple[str, str, str], _Series] = {}
+        self._cache: dict[str, int] = {}
         self._jobs: dict[tuple[str, str, str, str], _Jobs] = {}
         self._repairs: dict[tuple[str, str], int] = {}
 
     def settled(self, settlement: Settlement, row: LedgerRow) -> None:
         """Count a call that has ended."""
+        if settlement.cache:
+            self._cache[settlement.cache] = self._cache.get(settlement.cache, 0) + 1
+            if settlement.cache == "hit":  # no provider was asked
+                return
         target = settlement.target.target if settlement.target else None
         provider, model = (target.provider, target.model) if target else ("", "")
         key = (provider, model, settlement.end_reason)
@@ -114,6 +120,10 @@ class Metrics:
         for place, microusd in costs.items():
             cost.add_metric(list(place), usd(microusd))
         yield from (calls, tokens, cost, events, attempts, repairs, first, gaps, duration)
+        cached = _counter("trunkline_cached_calls", ("cache",))
+        for use, count in self._cache.items():
+            cached.add_metric([use], count)
+        yield cached
         yield from self._of_jobs()
         yield from self._of_now()
 
