@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -72,6 +72,9 @@ from trunkline.telemetry.recorder import FileRecorder, Tracer
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Door, Local
 
+if TYPE_CHECKING:
+    from trunkline.telemetry.otel import OpenTelemetry
+
 _log = logging.getLogger(__name__)
 STDERR = 2
 NO_ADMIN_KEY = (
@@ -116,6 +119,7 @@ class Application:
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
         rates = self._rates = _rates(data_dir, place)
         self._log = CallLog(STDERR) if config.server.log == "json" else None
+        self._otel = _otel(config.server.otlp, environ, replica)
         called, made = self._watchers()
         gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, called)
         local = {("local", name): self._local(name) for name in self._children}
@@ -157,10 +161,10 @@ class Application:
 
     def _watchers(self) -> tuple[tuple[Watcher, ...], tuple[JobWatcher, ...]]:
         """Give who hears of calls and of jobs that have ended."""
-        if self._log is None:
-            return (self.metrics.settled,), (self.metrics.job_ended,)
-        self.metrics.dropped = self._log.lost
-        return (self.metrics.settled, self._log.settled), (self.metrics.job_ended, self._log.job_ended)
+        if self._log is not None:
+            self.metrics.dropped = self._log.lost
+        watching = [watcher for watcher in (self.metrics, self._log, self._otel) if watcher is not None]
+        return tuple(one.settled for one in watching), tuple(one.job_ended for one in watching)
 
     def _measure(self, gate: Admission, targets: Targets) -> None:
         """Tell the metrics where to look for what is so at the moment."""
@@ -232,6 +236,8 @@ class Application:
                 for child in self._children.values():
                     child.stop()
         self._rates.close()
+        if self._otel is not None:
+            await asyncio.to_thread(self._otel.close)
         await self._life.end()
         await self._client.aclose()
         await self._database.close()
@@ -298,6 +304,18 @@ class LocalAddress:
         except ChildUnavailableError as error:
             raise GatewayError("upstream_unavailable", str(error)) from None
         return address.base_url, Secret(address.key, "local")
+
+
+def _otel(endpoint: str, environ: Mapping[str, str], replica: str) -> "OpenTelemetry | None":
+    """Tell a collector of calls, where one is named. Raises ConfigError without the extra."""
+    if not endpoint:
+        return None
+    from trunkline.telemetry.otel import OpenTelemetry  # noqa: PLC0415 - an extra, imported when it is on
+
+    try:
+        return OpenTelemetry(endpoint, environ, replica)
+    except ImportError:
+        raise ConfigError(["`server.otlp` needs the extra `otel`: pip install 'trunkline[otel]'"], "") from None
 
 
 def _answers(config: Config) -> Answers:

@@ -4,7 +4,7 @@ from msgspec.structs import asdict, replace
 
 from trunkline.config.schema import Config
 
-AT_START = ("listen", "data_dir", "secret", "admin_key", "reserve_output_tokens", "log")
+AT_START = ("listen", "data_dir", "secret", "admin_key", "reserve_output_tokens", "log", "otlp")
 """Of `[server]`."""
 SECTIONS_AT_START = ("storage", "media", "resume", "cache", "debug")
 

@@ -24,6 +24,7 @@ ENVIRONMENT = {
     "TRUNKLINE_PUBLIC_URL": ("server", "public_url"),
     "TRUNKLINE_SECRET": ("server", "secret"),
     "TRUNKLINE_ADMIN_KEY": ("server", "admin_key"),
+    "TRUNKLINE_OTLP": ("server", "otlp"),
     "TRUNKLINE_DATABASE": ("storage", "database"),
     "TRUNKLINE_SHARED": ("storage", "shared"),
     "TRUNKLINE_MEDIA": ("storage", "media"),

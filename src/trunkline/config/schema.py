@@ -40,6 +40,9 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     unstreamed_wait_s: Annotated[Wait, Meta(description="How long an unstreamed media call waits for its job.")] = 300
     cors_origins: Annotated[tuple[str, ...], Meta(description="Origins that browsers may call `/v1` from.")] = ("*",)
     log: Annotated[Literal["json", "off"], Meta(description="One line a call on stderr, as JSON.")] = "json"
+    otlp: Annotated[
+        str, Meta(description="OpenTelemetry collector, `http://HOST:4318`; needs the extra `otel`; default: none.")
+    ] = ""
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="Addresses or networks whose `X-Forwarded-*` headers count.")
     ] = ()

@@ -65,6 +65,8 @@ class ChatCompletions:
         headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
+            if traceparent := exchange.header(b"traceparent"):
+                caller = replace(caller, traceparent=traceparent)
             request = parse(exchange.body)
             settings = self._live.settings
             check_size(request, exchange.body, settings.messages_max, settings.images_max)

@@ -49,6 +49,8 @@ class Line(Struct, omit_defaults=True):
     cost_usd: float | None = None
     estimated: bool = False
     cache_hit: bool = False
+    trace: str = ""
+    """Of the client's `traceparent`."""
     repairs: Raw | None = None
     prompt: Raw | None = None
     """The messages, of keys that are marked with `record` alone."""
@@ -71,11 +73,11 @@ class CallLog:
             messages = settlement.request.fields.get("messages")
             if messages is not None and len(bytes(messages)) <= LONGEST_PROMPT_BYTES:
                 prompt = Raw(msgspec.json.encode(msgspec.json.decode(messages)))  # on one line
-        self._add(row, prompt)
+        self._add(row, prompt, trace_of(settlement.caller.traceparent))
 
     def job_ended(self, row: LedgerRow) -> None:
         """Write the line of a job that has ended."""
-        self._add(row, None)
+        self._add(row, None, "")
 
     def lost(self) -> int:
         """Give how many lines nobody read."""
@@ -105,7 +107,7 @@ class CallLog:
         self._waiting_bytes += len(block)
         self._blocks.put(block)
 
-    def _add(self, row: LedgerRow, prompt: Raw | None) -> None:
+    def _add(self, row: LedgerRow, prompt: Raw | None, trace: str) -> None:
         self._lines.append(
             msgspec.json.encode(
                 Line(
@@ -134,6 +136,7 @@ class CallLog:
                     cost_usd=None if row.cost_microusd is None else usd(row.cost_microusd),
                     estimated=row.estimated,
                     cache_hit=row.cache_hit,
+                    trace=trace,
                     repairs=Raw(row.repairs.encode()) if row.repairs != "{}" else None,
                     prompt=prompt,
                 )
@@ -153,6 +156,12 @@ class CallLog:
                 except OSError:  # closed: nobody will read any more
                     break
             self._waiting_bytes -= len(block)
+
+
+def trace_of(traceparent: str) -> str:
+    """Give the trace's id of a `traceparent` header (W3C Trace Context, 3.2), or nothing."""
+    parts = traceparent.split("-")
+    return parts[1] if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].isalnum() else ""
 
 
 def _instant(ms: int) -> str:
