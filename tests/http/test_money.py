@@ -13,7 +13,7 @@ from trunkline.app import Application
 from trunkline.config.load import build
 from trunkline.config.read import ConfigError
 from trunkline.config.spoken import this_build
-from trunkline.core.keys import GroupChanges, KeyChanges
+from trunkline.core.keys import GroupChanges, KeyChanges, Rates
 from trunkline.core.money import Budget, LedgerRow
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.money import SqlMoney
@@ -140,3 +140,37 @@ async def test_the_providers_numbers_count_as_far_as_they_go(tmp_path: Path) -> 
     late, early = rows["late"], rows["early"]
     assert (late.prompt_tokens, late.completion_tokens, late.estimated, late.cost_microusd) == (1000, 500, False, 6000)
     assert (early.prompt_tokens, early.completion_tokens, early.estimated) == (1000, 5, True)
+
+
+async def embed(peer: Peer) -> None:
+    while True:
+        _, body = await peer.request()
+        if b"broken" in body:
+            await peer.answer(b"{}", status="500 Internal Server Error")
+            continue
+        usage = {} if b"uncounted" in body else {"usage": {"prompt_tokens": 1000, "total_tokens": 1000}}
+        await peer.answer(json.dumps({"object": "list", "data": [], **usage}).encode())
+
+
+async def test_embeddings_cost_what_they_cost(tmp_path: Path) -> None:
+    async with raw_upstream(embed) as upstream, gateway(tmp_path, priced(upstream.url)) as gate:
+
+        async def ask(model: str, text: object, who: str) -> int:
+            answer = await gate.ask({"model": model, "input": text}, "/v1/embeddings", authorization=who)
+            if answer.status == 200:
+                assert answer.headers["x-trunkline-attempts"] == "1"
+                assert answer.headers["x-trunkline-cost"] == ("0.002000" if model == "e" else "0.000008")
+            return answer.status
+
+        anna = await key(gate, budget=Budget(total=40_000), rates=Rates(requests=4))
+        assert await ask("e", "x", anna) == 200
+        assert await ask("uncounted", ["four", [1, 2, 3]], anna) == 200
+        assert await ask("broken", "x", anna) == 502
+        assert await ask("e", "x" * 100_000, anna) == 402
+        assert await ask("e", "x", anna) == 429
+        assert await ask("e", "x", await key(gate, models=("other-*",))) == 403
+        rows = {row.model: row for row in await ledger(tmp_path, 3)}
+    assert {row.kind for row in rows.values()} == {"embedding"}
+    assert (rows["e"].prompt_tokens, rows["e"].cost_microusd, rows["e"].route) == (1000, 2000, "/v1/embeddings")
+    assert (rows["uncounted"].prompt_tokens, rows["uncounted"].estimated) == (4, True)
+    assert (rows["broken"].end_reason, rows["broken"].cost_microusd) == ("failed", 0)

@@ -57,6 +57,9 @@ class Settlement(Struct, frozen=True, kw_only=True):
     repairs: dict[str, int]
     credential: str = ""
     """The name of the credential that was used last."""
+    kind: Literal["text", "embedding"] = "text"
+    path: str = "/v1/chat/completions"
+    """Of the endpoint."""
     cache: CacheUse = ""
     gaps: tuple[int, ...] = ()
     """How many waits between events fell under each of `GAP_BOUNDS_S`, and above the last."""

@@ -42,6 +42,15 @@ def count_tokens(text: str) -> int:
     return count.tokens
 
 
+def count_texts(value: Any) -> int:
+    """Count what is to be embedded (decoded JSON): texts, or tokens that are counted already."""
+    if type(value) is str:
+        return count_tokens(value)
+    if type(value) is list:
+        return sum(1 if type(item) is int else count_texts(item) for item in value)
+    return 0
+
+
 def count_request(messages: Any, image_tokens: int = 765) -> int:
     """Count a request's messages (decoded JSON): their strings, 4 for each message, a flat number for each picture."""
     count = TokenCount()
