@@ -59,6 +59,11 @@ class ChatLine:
         """Whether the answer is whole and only numbers may follow."""
         return self._normaliser.finished
 
+    @property
+    def marked(self) -> bool:
+        """Whether the end mark has come."""
+        return self._normaliser.marked
+
     def held_usage(self) -> Usage | None:
         """Give the last usage that was read of an answer that was cut; nothing may be fed any more."""
         told = [] if self.over else [event for event in self._decoder.close() if isinstance(event, UsageReported)]
@@ -110,10 +115,7 @@ class ChatLine:
     def _run(self, frames: list[Frame]) -> list[Event]:
         if self.checks is not None:
             self.checks.feed(frames)
-        if not self._certain:
-            self._look(frames)
-        events = self._decoder.feed(frames)
-        self._certain = self._certain or bool(events)
+        events = self._decoder.feed(frames) if self._certain else self._begin(frames)
         if self._filters:
             events = self._filtered(events)
         out = self._normaliser.feed(events)
@@ -128,31 +130,36 @@ class ChatLine:
                 events += each.close()
         return events
 
-    def _look(self, frames: list[Frame]) -> None:
-        """Until the first answer: count comments, keep words for a message, recognise another dialect."""
-        for frame in frames:
-            if frame.kind == "comment":
-                self.comments += 1
-            elif frame.kind == "json":
-                if type(frame.value) is Chunk and frame.value.choices is not None:
-                    self._certain = True  # the usual answer of the usual dialect
-                    return
-                value = as_dict(read_loose(frame.data, Notes()))
-                if not value:
-                    continue
-                other = recognise(value, self.dialect.name)
-                if other is not None:
-                    self._switch(other, frames, frame.line)
-                elif not self.dialect.recognises(value):
-                    self._keep(frame)
-                    continue
-                self._certain = True
-                return
-            elif frame.data:
+    def _begin(self, frames: list[Frame]) -> list[Event]:
+        """Read one frame at a time until it is certain what dialect the answer is in."""
+        events: list[Event] = []
+        for at, frame in enumerate(frames):
+            self._look(frame, frames, at)
+            events += self._decoder.feed([frame])
+            self._certain = self._certain or bool(events)
+            if self._certain:
+                return events + self._decoder.feed(frames[at + 1 :])
+        return events
+
+    def _look(self, frame: Frame, frames: list[Frame], at: int) -> None:
+        """Count comments, keep words for a message, recognise another dialect in the frame `at` its place."""
+        if frame.kind == "comment":
+            self.comments += 1
+        elif frame.kind != "json":
+            self._keep(frame)
+        elif type(frame.value) is Chunk and frame.value.choices is not None:
+            self._certain = True  # the usual answer of the usual dialect
+        elif value := as_dict(read_loose(frame.data, Notes())):
+            other = recognise(value, self.dialect.name)
+            if other is not None:
+                self._switch(other, frames[at:], frame.line)
+            elif not self.dialect.recognises(value):
                 self._keep(frame)
+                return
+            self._certain = True
 
     def _keep(self, frame: Frame) -> None:
-        if len(self._unread) < _SHOWN_CHARS:
+        if frame.data and len(self._unread) < _SHOWN_CHARS:
             self._unread = f"{self._unread} {plain_words(bytes(frame.data[:_SHOWN_CHARS]))}".strip()
 
     def _switch(self, dialect: ChatDialect, frames: list[Frame], line: int) -> None:

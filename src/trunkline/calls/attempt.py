@@ -22,6 +22,8 @@ from trunkline.wire.frame import MAX_EVENT_BYTES
 ERROR_BODY_BYTES = 1024 * 1024
 LINGER_S = 5.0
 """How long an answer that is whole waits for its last numbers."""
+LINGER_MARKED_S = 0.25
+"""How long it waits for the connection's end when the end mark has come."""
 _FRAMING = {"data_prefix_missing", "event_unterminated", "json_over_lines", "done_missing", "message_for_delta"}
 _FAILURES = {
     "connect": ("upstream_unavailable", 503),
@@ -62,8 +64,9 @@ class Attempt:
         self._loop = asyncio.get_running_loop()
         self._begun_at = self._loop.time()
         self._alive_at = 0.0
+        self._whole_at = 0.0  # since when nothing but numbers may follow
         self._answering = False
-        self._pieces: list[bytes] = []  # of an unstreamed answer
+        self._pieces: list[bytes] = []  # of an unstreamed answer, or of an error
         self._held_bytes = 0
         self.refused_stream_options = False
 
@@ -131,6 +134,7 @@ class Attempt:
             events = line.feed(data)
             if events:
                 self._answering = True
+                self._whole_at = 0.0
                 return events
 
     async def aclose(self) -> None:
@@ -158,19 +162,24 @@ class Attempt:
             self._response = response
             if response.status < 400:
                 return None
-            return await self._refused(response)
+            while sum(map(len, self._pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
+                self._pieces.append(piece)
         except HttpError as error:
-            code, status = _FAILURES[error.kind]
-            return Failed(code, f"the provider could not be reached: {error}", status=status)
+            if self._response is None:
+                code, status = _FAILURES[error.kind]
+                return Failed(code, f"the provider could not be reached: {error}", status=status)
         except asyncio.CancelledError:
-            if self._deadline.caught():
+            if not self._deadline.caught():
+                raise
+            if self._response is None:
                 return _timeout(self._timeouts.first_event_s, "the provider did not answer within")
-            raise
         finally:
             self._deadline.disarm()
+        return self._refused(self._response)
 
-    async def _refused(self, response: HttpResponse) -> Failed:
-        body = await response.body(ERROR_BODY_BYTES)
+    def _refused(self, response: HttpResponse) -> Failed:
+        """Read an error answer as far as it has come: its status says most."""
+        body = b"".join(self._pieces)
         error = self._dialect.error(response.status, body, response.headers.get("retry-after", ""))
         self.refused_stream_options = response.status in (400, 422) and b"stream_options" in body
         return _failed(error)
@@ -180,7 +189,8 @@ class Attempt:
         times = self._timeouts
         now = self._loop.time()
         if self._line.finished:
-            return now + min(LINGER_S, times.idle_s)
+            self._whole_at = self._whole_at or now
+            return self._whole_at + min(LINGER_MARKED_S if self._line.marked else LINGER_S, times.idle_s)
         if self._answering:
             return now + times.idle_s
         if self._alive_at:  # comments, white space: the upstream lives

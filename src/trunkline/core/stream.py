@@ -115,14 +115,15 @@ class Normaliser:
         self._choices: list[_Choice] = []
         self._started = False
         self._usage: UsageReported | None = None
-        self._marked = False
+        self.marked = False
+        """Whether the upstream has said that the stream is complete."""
         self.over = False
         """Whether the last event, `Ended` or `Failed`, has been given."""
 
     @property
     def finished(self) -> bool:
-        """Whether every choice that spoke has a finish reason: the answer is whole, only numbers may follow."""
-        return bool(self._choices) and all(choice.finish for choice in self._choices)
+        """Whether the answer is whole, and only numbers may follow: it is marked, or all choices have a finish."""
+        return self.marked or (bool(self._choices) and all(choice.finish for choice in self._choices))
 
     @property
     def held_usage(self) -> Usage | None:
@@ -151,8 +152,8 @@ class Normaliser:
         out: list[Event] = []
         if self.over:
             return out
-        if self._marked or self.finished:
-            if not self._marked and not whole:
+        if self.finished:
+            if not self.marked and not whole:
                 self._notes.add("done_missing")
             self._end(out)
         elif not self._choices:
@@ -178,7 +179,7 @@ class Normaliser:
                 self._notes.add("usage_repeated")
             self._usage = event
         elif isinstance(event, Ended):
-            self._marked = True
+            self.marked = True
         elif isinstance(event, Failed):
             self.over = True
             out.append(event)
@@ -226,9 +227,10 @@ class Normaliser:
             self._notes.add("finish_repeated")
 
     def _end(self, out: list[Event]) -> None:
-        if not self._choices:
+        if not self._choices and not self._started:
             self._fail(out, "the upstream ended without an answer")
             return
+        self._choice(0)  # a complete answer may say nothing
         self.over = True
         self._begin(out)
         for index, choice in enumerate(self._choices):

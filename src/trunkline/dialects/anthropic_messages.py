@@ -347,7 +347,7 @@ def _source(part: Attached) -> dict[str, Any]:
 
 def recognises(value: dict[str, Any]) -> bool:
     """Every event has one of a few types; an unstreamed message has type and content."""
-    kind = value.get("type")
+    kind = as_text(value.get("type"))
     return kind in _EVENTS or (kind == "message" and type(value.get("content")) is list)
 
 

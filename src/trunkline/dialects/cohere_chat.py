@@ -12,7 +12,7 @@ from trunkline.core.events import Usage
 from trunkline.wire.answer import AnswerDecoder
 from trunkline.wire.asked import Asked, Tools, compact, merged, openai_tools
 from trunkline.wire.error_body import read_error_body
-from trunkline.wire.read import as_count, as_dict
+from trunkline.wire.read import as_count, as_dict, as_text
 from trunkline.wire.reader import EventReader
 from trunkline.wire.turns import Attached, Turn, Words, openai_calls, refuse
 
@@ -169,7 +169,7 @@ def recognises(value: dict[str, Any]) -> bool:
     """Events have types with a dash; a whole answer has a message with content or calls, and no choices."""
     message = as_dict(value.get("message"))
     whole = "finish_reason" in value and ("content" in message or "tool_calls" in message)
-    return value.get("type") in _EVENTS or (whole and "choices" not in value)
+    return as_text(value.get("type")) in _EVENTS or (whole and "choices" not in value)
 
 
 DIALECT = ChatDialect(

@@ -93,6 +93,7 @@ class _Answer(Struct):
     responseId: str | None = None  # noqa: N815 - as on the wire
     response_id: str | None = None
     error: Any = None
+    response: "_Answer | None" = None
 
 
 class Decoder(AnswerDecoder[_Answer]):
@@ -102,7 +103,8 @@ class Decoder(AnswerDecoder[_Answer]):
     _drawn = False
 
     def read(self, value: _Answer) -> bool:
-        """Read one answer."""
+        """Read one answer, also in the envelope of Google's Code Assist."""
+        value = value.response or value
         feedback = value.promptFeedback or value.prompt_feedback
         usage = value.usageMetadata or value.usage_metadata
         if value.error or (value.candidates is None and feedback is None and usage is None):
@@ -337,6 +339,7 @@ def _part(part: Part) -> dict[str, Any]:
 
 def recognises(value: dict[str, Any]) -> bool:
     """Answers have candidates, or say why they have none."""
+    value = value if "candidates" in value else as_dict(value.get("response")) or value
     return type(value.get("candidates")) is list or any(
         type(value.get(name)) is dict for name in ("promptFeedback", "prompt_feedback", "usageMetadata")
     )

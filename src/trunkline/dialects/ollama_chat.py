@@ -140,7 +140,8 @@ def _image(part: Attached) -> str:
 
 def recognises(value: dict[str, Any]) -> bool:
     """Every answer says whether it is the last."""
-    return type(value.get("done")) is bool and ("response" in value or "message" in value or "model" in value)
+    said = type(value.get("response")) is str or type(value.get("message")) is dict or "model" in value
+    return type(value.get("done")) is bool and said
 
 
 DIALECT = ChatDialect(

@@ -25,12 +25,14 @@ from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
 from trunkline.wire.openai_choice import ChoiceReader
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk
-from trunkline.wire.read import as_count, as_dict, as_name, as_text
+from trunkline.wire.pieces import read_piece
+from trunkline.wire.read import as_count, as_dict, as_index, as_name, as_text
 from trunkline.wire.reader import EventReader
 from trunkline.wire.repeated import ReasoningText, Repeated
 from trunkline.wire.usage import read_usage
 
 _NO_DELTA = Delta()
+MAX_CHOICES = 128
 _INCLUDE_USAGE = Raw(b'{"include_usage":true}')
 
 
@@ -45,6 +47,7 @@ class ChatDecoder:
         self._started = False
         self._ended = False
         self._failed = False
+        self._pieces = False  # the answer comes in objects without choices
         self._counted: Any = None
         self._kept: dict[str, Any] = {}
 
@@ -145,11 +148,21 @@ class ChatDecoder:
         if inner is not None:
             self._notes.add("choices_missing", frame.line)
             self._chunk(inner, frame, out)
+        elif (self._pieces or not self._started) and self._piece(value, frame, out):
+            self._pieces = True
         elif self._started and (frame.event in END_EVENTS or value.get("done") is True or value.get("type") == "done"):
             self._notes.add("done_mangled", frame.line)
             self._end(out)
         else:
             self._generated(chunk, value, frame, out)
+
+    def _piece(self, value: dict[str, Any], frame: Frame, out: list[Event]) -> bool:
+        """Read an object that has a piece of text in place of choices."""
+        piece = None if media_in(value) else read_piece(value, begun=self._started)
+        if piece is not None:
+            self._notes.add("choices_missing", frame.line)
+            self._chunk(piece, frame, out)
+        return piece is not None
 
     def _generated(self, chunk: Chunk, value: dict[str, Any], frame: Frame, out: list[Event]) -> None:
         """Read an object that tells of pictures or films."""
@@ -161,7 +174,8 @@ class ChatDecoder:
             self._finish(self._state(0), "stop", frame.line, out)
         elif is_pending(value):
             inner = as_dict(value.get("output")) or value
-            name = as_name(value.get("id")) or as_name(inner.get("task_id"))
+            names = (value.get("id"), inner.get("task_id"), value.get("request_id"))
+            name = next(filter(None, map(as_name, names)), "")
             told = f"the upstream began task {name} and gave no answer"
             self._fail(UpstreamError("upstream_error", told, 502), out, frame.line)
         elif chunk.usage is None and chunk.usageMetadata is None and as_dict(chunk.x_groq).get("usage") is None:
@@ -191,9 +205,10 @@ class ChatDecoder:
     def _choice(self, choice: Choice, position: int, line: int, out: list[Event]) -> None:
         """Read a choice; its position among several, or -1, stands in for an index that is wrong."""
         index = choice.index
-        if type(index) is not int or not 0 <= index < 128:
+        if type(index) is not int or not 0 <= index < MAX_CHOICES:
             self._notes.add("choice_index_missing", line)
-            index = max(position, 0)
+            read = as_index(index)
+            index = max(position, 0) if read is None or read >= MAX_CHOICES else read
         if self._n is not None and index >= self._n:
             self._notes.add("choice_index_wrong", line)
             if position >= 0:

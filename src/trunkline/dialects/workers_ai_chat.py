@@ -122,7 +122,9 @@ def recognises(value: dict[str, Any]) -> bool:
     """Pieces have a `response`; a whole answer has one in its `result`."""
     if "done" in value:
         return False
-    return type(value.get("response")) is str or "response" in as_dict(value.get("result"))
+    if type(value.get("response")) in (str, int, float) or (value.get("tool_calls") and "response" in value):
+        return True
+    return "response" in as_dict(value.get("result"))
 
 
 DIALECT = ChatDialect(

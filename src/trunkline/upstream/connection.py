@@ -110,13 +110,15 @@ class Response:
     def begin(self, status: int, headers: dict[str, str]) -> None:
         """Take the head; raises HttpError on a content coding that is not known."""
         declared = headers.get("content-encoding", "").strip().lower()
-        if declared in ("gzip", "x-gzip", "deflate"):
-            self._coding = Inflate(deflate=declared == "deflate")
-        elif declared not in ("", "identity"):
-            raise HttpError("protocol", f"the content coding {declared!r} was not asked for", sent=True)
-        else:
+        if declared == "deflate":
+            self._coding = Inflate(deflate=True)
+        elif declared in ("", "identity"):
             kind = headers.get("content-type", "").lower()
-            self._sniff = "json" in kind or "event-stream" in kind
+            self._sniff = not kind or "json" in kind or kind.startswith("text/")
+        elif declared in ("gzip", "x-gzip"):
+            self._sniff = True  # some say so of a body that is not packed
+        else:
+            raise HttpError("protocol", f"the content coding {declared!r} was not asked for", sent=True)
         self.headers = headers
         self.status = status
 

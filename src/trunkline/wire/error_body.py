@@ -33,9 +33,11 @@ _KINDS = {
     400: ("invalid_request", "badrequest", "invalid_argument", "exceed_context_size", "validation", "invalidparameter",
           "user_caused"),
 }  # fmt: skip
-_CODES = ("code", "status_code", "errcode", "error_code", "errorCode", "ErrorCode")
+_CODES = ("code", "status_code", "errcode", "error_code", "errorCode", "ErrorCode", "Code", "__type")
 _MESSAGES = ("message", "msg", "error_msg", "errmsg", "errorMessage", "status_msg", "detail", "error", "reason",
-             "title", "text", "fail_reason", "failure_reason", "error_message")  # fmt: skip
+             "title", "text", "fail_reason", "failure_reason", "error_message", "Message", "faultstring",
+             "exception")  # fmt: skip
+_ENVELOPES = ("data", "response", "result", "header", "body")
 _FINE = (None, 0, "0", 200, "200", "", "success", "Success", "SUCCESS", "ok", "OK")
 _FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
 _PASSED_ON = {400, 404, 413, 422, 429}
@@ -45,18 +47,26 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECAS
 
 def is_error(value: dict[str, Any]) -> bool:
     """Say whether a JSON object without an answer in it is an error in any of the known shapes."""
-    if value.get("error"):
+    if any(value.get(name) for name in ("error", "detail", "errors", "fault", "exception")):
         return True
     if value.get("object") == "error" or value.get("type") == "error" or value.get("success") is False:
         return True
     code = next((value[name] for name in _CODES if name in value), None)
     if code not in _FINE:
         return any(name in value for name in _MESSAGES)
-    if as_dict(value.get("base_resp")).get("status_code") not in _FINE:
+    if as_dict(value.get("base_resp")).get("status_code") not in _FINE or _enveloped(value):
         return True
-    if value.get("detail") or value.get("errors") or as_text(value.get("status")).lower() in _FAILED:
+    if 400 <= as_count(value.get("status")) < 600 or as_text(value.get("status")).lower() in _FAILED:
         return True
     return bool(value) and set(value) <= {"message", "msg", "status", "code", "id", "request_id"}
+
+
+def _enveloped(value: dict[str, Any]) -> dict[str, Any]:
+    """Give the error that stands within an envelope: `{"data":{"error":…}}`, `{"header":{"code":10013,…}}`."""
+    inners = [as_dict(value.get(name)) for name in _ENVELOPES]
+    told = as_dict(value.get("header"))
+    bad = {"error": told} if told.get("code") not in _FINE and told.get("message") else {}
+    return next((inner for inner in inners if inner.get("error")), bad)
 
 
 def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:
@@ -85,8 +95,9 @@ def read_error(value: Any, status: int | None = None, retry_after: str = "") -> 
     if type(value) is list:
         value = value[0] if value else {}
     outer = _object(value)
+    outer = outer if outer.get("error") else _enveloped(outer) or outer
     body = outer
-    for name in ("error", "error", "detail", "error", "base_resp"):
+    for name in ("error", "error", "detail", "error", "base_resp", "fault"):
         body = _object(body.get(name)) or body
     said = outer.get("error")
     message = _message(said if type(said) is str else "", body, outer, value)

@@ -12,7 +12,8 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.=+-]+)*),", re.IGNORE
 _FILM = re.compile(r"\.(mp4|webm|mov|m4v|mkv|avi)([?#]|$)|/video/", re.IGNORECASE)
 _MEDIA = (
     "images", "image", "image_url", "image_result", "generated_images", "videos", "video", "video_url", "video_result",
-    "outputs", "output", "result", "results", "data", "media", "task_result", "response", "url",
+    "outputs", "output", "result", "results", "data", "media", "task_result", "response", "content", "file", "url",
+    "generateVideoResponse", "generatedSamples", "generatedVideos", "download_url",
 )  # fmt: skip
 """Members of a generation object that hold media, or an object that does."""
 _PENDING = {
@@ -66,7 +67,7 @@ def _walk(value: dict[str, Any], kind: MediaKind, depth: int) -> list[Media]:
     found: list[Media] = []
     for name in _MEDIA:
         items = value.get(name)
-        if items is None:
+        if items is None or (name == "content" and type(items) is not dict):  # else it is a text
             continue
         film: MediaKind = "video" if name.startswith("video") else kind
         for item in items if type(items) is list else [items]:
@@ -91,7 +92,7 @@ def as_markdown(media: Media) -> str:
     url = media.url or f"data:{media.mime_type or 'image/png'};base64,{base64.b64encode(media.data).decode()}"
     if media.kind == "video":
         film = f"[video]({url})"
-        return f"[![cover]({media.cover_url})]({url})\n\n{film}" if media.cover_url else film
+        return f"![cover]({media.cover_url})\n\n{film}" if media.cover_url else film
     return f"![image]({url})"
 
 

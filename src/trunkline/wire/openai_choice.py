@@ -16,9 +16,10 @@ from trunkline.wire.logprobs import read_logprobs
 from trunkline.wire.loose import TextJoin, as_raw, paired
 from trunkline.wire.media_shapes import media_of, part_media, parts_text
 from trunkline.wire.openai_chunk import Delta, Function, ToolFragment
-from trunkline.wire.read import as_dict, as_name, as_text, dicts
+from trunkline.wire.read import as_dict, as_index, as_name, as_text, dicts
 from trunkline.wire.tool_calls import ToolCalls
 
+_NAMELESS = UpstreamError("upstream_malformed", "the upstream called a tool and did not say which", 502)
 _LONG = 8  # characters that are not said twice by accident
 _WORDS = ("text", "content", "thinking", "reasoning", "summary", "value")
 _TAG = re.compile(r"^\s*<thought>|</thought>\s*$")
@@ -163,13 +164,10 @@ class ChoiceReader:
         function = fragment.custom or fragment.function
         if function is None:
             function = Function(fragment.name, fragment.arguments or fragment.parameters or fragment.input)
-        index = fragment.index
-        if type(index) is not int or index < 0:
-            index = int(index) if type(index) is str and index.isdecimal() and len(index) < 5 else None
         extra = {"extra_content": as_raw(fragment.extra_content)} if fragment.extra_content else None
         self.calls.feed(
             out,
-            index=index,
+            index=as_index(fragment.index),
             id=as_name(fragment.id),
             name=as_text(function.name),
             arguments=function.input if custom else function.arguments,
@@ -198,6 +196,8 @@ class ChoiceReader:
             self._notes.add("finish_spelling", line, word)
         if self.calls.pending:
             self.calls.close(out)
+            if self.calls.nameless:
+                return _NAMELESS
         if self.calls and self.calls.complete and reason in ("stop", "function_call"):
             if reason == "stop":
                 self._notes.add("finish_for_tools", line)
@@ -210,10 +210,11 @@ class ChoiceReader:
         self._release(out)
         if self.finished or not self.calls.pending:
             return None
+        self.calls.settle(out)
         if not self.calls.complete:
             return UpstreamError("upstream_incomplete", "the upstream's answer ends within a tool call", 502)
         self.calls.close(out)
-        return None
+        return _NAMELESS if self.calls.nameless else None
 
     def close(self, out: list[Event]) -> None:
         """Give what was held back."""

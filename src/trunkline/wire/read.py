@@ -29,6 +29,15 @@ def as_count(value: Any) -> int:
     return 0
 
 
+def as_index(value: Any) -> int | None:
+    """Give a place ≥ 0 in a list from an integer, also as a float or as digits; None for anything else."""
+    if type(value) is int:
+        return value if value >= 0 else None
+    if type(value) is float:
+        return int(value) if value.is_integer() and value >= 0 else None
+    return int(value) if type(value) is str and value.isascii() and value.isdigit() and len(value) < 5 else None
+
+
 def as_number(value: Any) -> float | None:
     """Give a finite number, also from a string; None for anything else."""
     if type(value) is int and abs(value) < _MAX_COUNT:

@@ -18,7 +18,8 @@ class _Call:
     """One call as it grows. Its arguments are whole when their JSON closes."""
 
     __slots__ = (
-        "complete", "empty", "extra", "held", "id", "join", "kind", "name", "number", "scanner", "silent", "sofar",
+        "complete", "doubt", "empty", "extra", "grows", "held", "id", "join", "kind", "name", "number", "scanner",
+        "silent", "sofar",
     )  # fmt: skip
 
     def __init__(self, kind: ToolKind) -> None:
@@ -32,6 +33,8 @@ class _Call:
         self.empty = False  # but for `{}`, which may stand for nothing yet
         self.complete = False
         self.sofar: str | None = ""  # while each fragment may repeat all before it
+        self.grows = False  # each does
+        self.doubt = ""  # a fragment that does, unless the next one shows that it is a part like any other
         self.join = TextJoin()
         self.scanner = Scanner()
 
@@ -65,6 +68,11 @@ class ToolCalls:
     def pending(self) -> bool:
         """Whether there are calls, told or not."""
         return bool(self._calls)
+
+    @property
+    def nameless(self) -> bool:
+        """Whether a call has arguments and no name, now that no more come."""
+        return any(call.number < 0 and not call.silent for call in self._calls)
 
     @property
     def modern(self) -> bool:
@@ -117,6 +125,7 @@ class ToolCalls:
 
     def close(self, out: list[Event]) -> None:
         """Finish the choice: what was not told is told, calls without arguments get `{}`."""
+        self.settle(out)
         self._tell_all(out, 0)
         for call in self._calls:
             if call.number >= 0 and call.silent and call.kind != "custom":
@@ -125,14 +134,23 @@ class ToolCalls:
                 out.append(ToolCallDelta(call.number, "{}", self._choice))
                 call.silent, call.complete = False, True
 
+    def settle(self, out: list[Event]) -> None:
+        """Say that no more fragments come: what was in doubt is told."""
+        for call in self._calls:
+            doubt, sofar, call.doubt = call.doubt, call.sofar or "", ""
+            if doubt:
+                call.sofar = None
+                self._append(call, doubt[len(sofar) :] if _is_json(doubt) else doubt, out, 0)
+
     def _find(self, index: int | None, id: str, name: str, arguments: str, line: int) -> _Call | None:  # noqa: A002
         """Give the call that a fragment continues, None if it begins one."""
         if index is None:
             self._notes.add("tool_index_missing", line)
             return self._find_unnumbered(id, name)
         call = self._by_index.get(index)
-        if call is None:
-            return None
+        if call is None:  # some count fragments, not calls
+            last = self._calls[-1] if self._calls else None
+            return last if arguments and not id and not name and last and last.name and not last.whole else None
         if id and call.id and id != call.id:
             known = self._by_id.get(id)
             if known is None and not call.whole and (not name or (not call.silent and arguments.lstrip()[:1] != "{")):
@@ -163,7 +181,7 @@ class ToolCalls:
 
     def _tell_all(self, out: list[Event], line: int) -> None:
         for call in self._untold.copy():
-            if call.name or call.id or not call.silent:
+            if call.name:
                 self._tell(call, out, line)
 
     def _tell(self, call: _Call, out: list[Event], line: int) -> None:
@@ -172,8 +190,6 @@ class ToolCalls:
         self._untold.remove(call)
         call.number = self._told
         self._told += 1
-        if not call.name:
-            self._notes.add("tool_call_unannounced", line)
         told = call.id
         if not told or told in self._ids:
             self._notes.add("tool_id_missing", line)
@@ -191,7 +207,7 @@ class ToolCalls:
             call.silent = False
         else:
             if call.sofar is not None:
-                arguments = self._grown(call, call.sofar, arguments, line)
+                arguments = self._new(call, call.sofar, arguments, line)
             arguments = self._until_complete(call, arguments, line)
         if not arguments:
             return
@@ -200,16 +216,29 @@ class ToolCalls:
         else:
             call.held.append(arguments)
 
-    def _grown(self, call: _Call, sofar: str, arguments: str, line: int) -> str:
-        """Give what is new in a fragment: some repeat the arguments so far, where no JSON could go on like that."""
+    def _new(self, call: _Call, sofar: str, arguments: str, line: int) -> str:
+        """Give what is new in a fragment: some repeat the arguments so far.
+
+        Where JSON can go on like that, the next fragment tells.
+        """
+        doubt, call.doubt = call.doubt, ""
+        if doubt and not arguments.startswith(doubt):
+            call.sofar = None
+            return doubt + arguments
         if not sofar:
             call.sofar = arguments.lstrip()
-        elif len(arguments) > len(sofar) and arguments.startswith(sofar) and sofar.rstrip()[-1] not in ":[,":
+        elif call.grows and sofar.startswith(arguments):
+            return ""
+        elif not (arguments.startswith(sofar) and len(arguments) > len(sofar)):
+            call.sofar = None
+        elif call.grows or doubt or sofar.rstrip()[-1] not in ":[,":
             self._notes.add("content_cumulative", line)
+            call.grows = True
             call.sofar = arguments
             return arguments[len(sofar) :]
-        elif arguments:
-            call.sofar = None
+        else:
+            call.doubt = arguments
+            return ""
         return arguments
 
     def _until_complete(self, call: _Call, arguments: str, line: int) -> str:
@@ -235,6 +264,14 @@ class ToolCalls:
             self._notes.add("tool_arguments_trailing", line)
             return encoded[:end].decode()
         return arguments
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _plain(arguments: str) -> str:

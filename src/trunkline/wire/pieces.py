@@ -1,0 +1,41 @@
+"""Objects of servers whose streams have no choices: one member holds the next piece of the text."""
+
+from typing import Any
+
+from trunkline.wire.frame import END_EVENTS
+from trunkline.wire.openai_chunk import Choice, Chunk, Delta
+from trunkline.wire.read import as_dict, as_text
+
+_TEXTS = ("content", "text", "answer", "result", "completion", "generated_text", "token", "textDelta", "delta")
+_ENDS = ("stop", "done", "is_end", "is_finished", "finished", "end")
+_LIMITS = ("stopped_limit", "truncated")
+_REASONING = frozenset(("reasoning", "reasoning-delta", "thinking"))
+
+
+def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
+    """Read such an object as a chunk; None where it has no text, nor, in an answer that has begun, an end.
+
+    Known are the native streams of llama.cpp (`content`, `stop`), text-generation-inference (`token.text`,
+    `details.finish_reason`), KoboldCpp (`token`), ERNIE (`result`, `is_end`), Dify (`answer`), Cohere's first API
+    (`text`, `is_finished`), Anthropic's text completions (`completion`), the AI SDK (`type`: `text-delta`).
+    """
+    text: str | None
+    token = as_dict(value.get("token"))
+    if token:
+        text = "" if token.get("special") is True else as_text(token.get("text"))
+    else:
+        text = next((value[name] for name in _TEXTS if type(value.get(name)) is str), None)
+    words = (value.get("finish_reason"), as_dict(value.get("details")).get("finish_reason"), value.get("stop_reason"))
+    reason = next(filter(None, map(as_text, words)), None)
+    if reason is None and (any(value.get(name) is True for name in _ENDS) or as_text(value.get("event")) in END_EVENTS):
+        reason = "length" if any(value.get(name) is True for name in _LIMITS) else "stop"
+    if text is None and (reason is None or not begun):
+        return None
+    said = Delta(reasoning_content=text) if as_text(value.get("type")) in _REASONING else Delta(content=text)
+    return Chunk(
+        choices=[Choice(index=0, delta=said, finish_reason=reason)],
+        id=value.get("id"),
+        created=value.get("created"),
+        model=value.get("model"),
+        usage=as_dict(value.get("metadata")).get("usage"),
+    )
