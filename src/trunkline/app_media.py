@@ -8,6 +8,7 @@ from pathlib import Path
 from trunkline.calls.callback import CallbackNews
 from trunkline.calls.chat import Targets
 from trunkline.calls.gate import Gate
+from trunkline.calls.image_answer import ImageAnswers, answers_of
 from trunkline.calls.job_accounts import JobAccounts
 from trunkline.calls.life import Life
 from trunkline.calls.media import MediaCalls
@@ -25,6 +26,7 @@ from trunkline.core.state import StorageError
 from trunkline.dialects import MEDIA_DIALECTS
 from trunkline.http.exchange import Handler
 from trunkline.http.files import Files
+from trunkline.http.images import Images
 from trunkline.http.job_answer import JobAnswer
 from trunkline.http.live import Live
 from trunkline.http.media import MediaFiles
@@ -98,16 +100,20 @@ class MediaParts:
         )
         answer = JobAnswer(live, self.engine, news.shown_secret)
         self.chat = MediaChat(live, calls, answers, answer)
+        drawn = ImageAnswers(self.engine, self.links, files)
+        images = Images(live, gate, calls, drawn, answer)
         self.retention = MediaRetention(files, index)
         films = Films(live, gate, self.engine, jobs, answers, index, files, self.retention)
         self.texts = TextStreams(self._log, streams, life, open_calls)
         shown = MediaFiles(live, gate, self.links, index, files)
-        stream = Streams(live, gate, self._log, self.texts, self.engine, answers, answer)
+        stream = Streams(live, gate, self._log, self.texts, self.engine, answers_of(answers, drawn), answer)
         self.routes: dict[tuple[bytes, bytes], Handler] = {
             (b"GET", b"/v1/streams/"): stream,
             (b"DELETE", b"/v1/streams/"): stream,
             (b"GET", b"/v1/media/"): shown,
             (b"HEAD", b"/v1/media/"): shown,
+            (b"POST", b"/v1/images/generations"): images,
+            (b"POST", b"/v1/images/edits"): images,
             (b"POST", b"/v1/files"): Files(live, gate, intake),
             (b"GET", b"/v1/videos"): films,
             (b"GET", b"/v1/videos/"): films,

@@ -36,6 +36,26 @@ def draw(prompt: str = "a cat", model: str = "paint/brush", **members: Any) -> d
     return {"model": model, "messages": [{"role": "user", "content": prompt}], **members}
 
 
+def form(*parts: tuple[str, str | bytes]) -> tuple[bytes, str]:
+    """A form and its content type; bytes are files."""
+    pieces = []
+    for name, value in parts:
+        file = '; filename="a.png"\r\ncontent-type: image/png' if isinstance(value, bytes) else ""
+        data = value if isinstance(value, bytes) else value.encode()
+        head = f'--edge\r\ncontent-disposition: form-data; name="{name}"{file}\r\n\r\n'
+        pieces.append(head.encode() + data + b"\r\n")
+    return b"".join(pieces) + b"--edge--\r\n", "multipart/form-data; boundary=edge"
+
+
+async def told(answer: Answer) -> list[tuple[int | None, str, Any]]:
+    """The events of an images stream: number, name, value."""
+    events = []
+    for block in filter(None, (await answer.body()).decode().split("\n\n")):
+        lines = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
+        events.append((int(lines["id"]) if "id" in lines else None, lines["event"], json.loads(lines["data"])))
+    return events
+
+
 async def numbered(answer: Answer) -> list[tuple[int | None, Any]]:
     """The stream's events with their numbers."""
     events = []

@@ -32,6 +32,7 @@ from trunkline.core.route import MediaStyle
 from trunkline.ingress.completion import Collector
 from trunkline.ingress.media_style import Shown, content, objects
 from trunkline.ingress.openai_chat import ChunkEncoder
+from trunkline.ingress.openai_images import ImageAs
 from trunkline.policy.tokens import count_tokens
 
 ProgressPlace = Literal["reasoning", "content", "off"]
@@ -47,8 +48,8 @@ class Telling(Struct, frozen=True, omit_defaults=True):
     progress: ProgressPlace = "reasoning"
     include_usage: bool = False
     include_cost: bool = False
-    inline: bool = False
-    """Pictures as base64, where the form has both."""
+    given_as: ImageAs = "both"
+    """How the images endpoints give a picture."""
 
 
 class ChatAnswers:

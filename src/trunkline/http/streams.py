@@ -1,12 +1,13 @@
 """`GET`, `DELETE /v1/streams/{id}`: answers taken up again, or stopped (contract section 8)."""
 
 import time
+from collections.abc import Callable
 
 from trunkline.calls.gate import Gate
-from trunkline.calls.media_answer import ChatAnswers
+from trunkline.calls.image_answer import StreamedAnswers
 from trunkline.calls.streams import TextStreams, keepalive_of
 from trunkline.core.errors import GatewayError
-from trunkline.core.jobs import StoredStream
+from trunkline.core.jobs import Job, StoredStream
 from trunkline.core.ports import EventLog, Jobs
 from trunkline.http.call_headers import read_request_id
 from trunkline.http.cors import cors_headers
@@ -29,7 +30,7 @@ class Streams:
         log: EventLog,
         texts: TextStreams,
         jobs: Jobs,
-        answers: ChatAnswers,
+        answers: Callable[[Job], StreamedAnswers],
         answer: JobAnswer,
     ) -> None:
         self._live = live
@@ -56,9 +57,8 @@ class Streams:
             respond_error(exchange, error, headers)
             return
         if job is not None:
-            await self._answer.follow(
-                exchange, job, self._answers.events(job, after), self._answers.keepalive(job), headers
-            )
+            told = self._answers(job)
+            await self._answer.follow(exchange, job, told.events(job, after), told.keepalive(job), headers)
             return
         keepalive_s = self._live.settings.keepalive_s
         headers.append(("x-trunkline-stream-id", stream.id))

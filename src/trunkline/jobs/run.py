@@ -15,7 +15,7 @@ from trunkline.core.dialect import Ready, Refused, Submitted, Working
 from trunkline.core.errors import GatewayError, UpstreamError
 from trunkline.core.jobs import FINISHED, Job, JobChanges, JobState
 from trunkline.core.media import Media, MediaRecord, MediaRequest
-from trunkline.core.ports import HttpError
+from trunkline.core.ports import HttpError, HttpResponse
 from trunkline.core.state import StaleOwnerError
 from trunkline.jobs import pace
 from trunkline.jobs.ask import ask, exchange, is_stream, received, said
@@ -183,7 +183,7 @@ class Run(Record):
                 body = b"".join(pieces)
                 pieces.clear()
                 await asyncio.sleep(0)
-                return self._dialect.submitted(response.status, body)
+                return told_when(self._dialect.submitted(response.status, body), response)
 
     async def _poll(self, at: int, part: Part) -> None:
         """Ask until there is an answer; what says nothing about the work is forgiven until the job's deadline."""
@@ -282,6 +282,13 @@ class Run(Record):
     def _percent(self) -> float | None:
         known = [part.percent for part in self.binding.parts if part.percent is not None]
         return sum(known) / len(self.binding.parts) if known else None
+
+
+def told_when(saying: Submitted | Ready | Refused, response: HttpResponse) -> Submitted | Ready | Refused:
+    """Add to a refusal when the provider wants to be asked again, which its headers say."""
+    if not isinstance(saying, Refused) or saying.error.retry_after_s is not None:
+        return saying
+    return Refused(replace(saying.error, retry_after_s=pace.hint_s(response.headers)))
 
 
 def unreachable(error: HttpError) -> UpstreamError:
