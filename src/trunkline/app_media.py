@@ -26,6 +26,7 @@ from trunkline.core.state import StorageError
 from trunkline.dialects import MEDIA_DIALECTS
 from trunkline.http.exchange import Handler
 from trunkline.http.files import Files
+from trunkline.http.film_making import FilmMaking
 from trunkline.http.images import Images
 from trunkline.http.job_answer import JobAnswer
 from trunkline.http.live import Live
@@ -115,7 +116,9 @@ class MediaParts:
             (b"POST", b"/v1/images/generations"): images,
             (b"POST", b"/v1/images/edits"): images,
             (b"POST", b"/v1/files"): Files(live, gate, intake),
+            (b"POST", b"/v1/videos"): FilmMaking(live, gate, calls, films, answer),
             (b"GET", b"/v1/videos"): films,
+            (b"HEAD", b"/v1/videos/"): films,
             (b"GET", b"/v1/videos/"): films,
             (b"DELETE", b"/v1/videos/"): films,
         }

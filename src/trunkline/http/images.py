@@ -10,23 +10,17 @@ from trunkline.calls.media_answer import Telling
 from trunkline.core.caller import Caller
 from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import Job
-from trunkline.core.route import Route
 from trunkline.http.call_headers import read_headers, read_request_id
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.exchange import Exchange
 from trunkline.http.job_answer import JobAnswer, Told, cost_of
 from trunkline.http.live import Live
-from trunkline.http.media_body import read_media_body
+from trunkline.http.media_body import media_route, read_media_body
 from trunkline.ingress.openai_images import ImagesAsk, ImagesForm, parse_images
 
 FORMS: dict[str, ImagesForm] = {"/v1/images/generations": "images", "/v1/images/edits": "edits"}
 FILES = ("image", "mask")
-ELSEWHERE = {
-    "text": "makes no pictures",
-    "video": "makes films; ask POST /v1/videos",
-    "chat": "draws in chats only; ask POST /v1/chat/completions",
-}
 
 
 class Images:
@@ -56,7 +50,7 @@ class Images:
 
     async def _begin(self, caller: Caller, asked: ImagesAsk, path: str, body_hash: str) -> Job:
         """Begin the job, or join the one that this call repeats."""
-        route = picture_route(self._live.table.route(asked.model))
+        route = media_route(self._live.table.route(asked.model), "image")
         telling = Telling(form=FORMS[path], stream=asked.stream, given_as=asked.given_as)
         ask = MediaAsk(
             read=asked.read,
@@ -80,11 +74,3 @@ class Images:
         if finish is not None:
             body = await self._answers.body(finish)
             exchange.respond(200, [JSON, *headers, *self._answer.told(job), *cost_of(finish.job)], body)
-
-
-def picture_route(route: Route) -> Route:
-    """Let a model pass that draws. Raises GatewayError `invalid_value` that says where to ask instead."""
-    kind = "chat" if route.kind == "image" and route.targets[0].target.side == "chat" else route.kind
-    if kind in ELSEWHERE:
-        raise GatewayError("invalid_value", f"The model {route.name!r} {ELSEWHERE[kind]}.", param="model")
-    return route

@@ -1,16 +1,24 @@
-"""Bodies of media calls, JSON or forms: their members as JSON, and the pictures that came as files."""
+"""Bodies of media calls, JSON or forms: members as JSON, pictures that came as files; and whether the model fits."""
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.media import MediaInput
+from trunkline.core.route import Route
 from trunkline.http.exchange import Exchange
 from trunkline.http.multipart import Part, hash_of, is_form, read_form
 from trunkline.ingress.request_body import read_fields
+
+ELSEWHERE = {
+    "text": "makes neither pictures nor films; ask POST /v1/chat/completions",
+    "image": "makes pictures; ask POST /v1/images/generations",
+    "video": "makes films; ask POST /v1/videos",
+    "chat": "answers in chats only; ask POST /v1/chat/completions",
+}
 
 
 class MediaBody(Struct, frozen=True):
@@ -50,6 +58,15 @@ def form_fields(parts: list[Part]) -> dict[str, Raw]:
             members = fields.setdefault(name, {})
             fields[name] = {**(members if isinstance(members, dict) else {}), inner: text}
     return {name: Raw(msgspec.json.encode(value)) for name, value in fields.items()}
+
+
+def media_route(route: Route, kind: Literal["image", "video"]) -> Route:
+    """Let a model of this kind pass. Raises GatewayError `invalid_value` that says where to ask instead."""
+    is_kind = route.kind == kind
+    if is_kind and any(item.target.side != "chat" for item in route.targets):
+        return route
+    told = ELSEWHERE["chat" if is_kind else route.kind]
+    raise GatewayError("invalid_value", f"The model {route.name!r} {told}.", param="model")
 
 
 def _picture(part: Part, allowed: tuple[str, ...]) -> MediaInput:

@@ -52,7 +52,7 @@ class Streams:
                 exchange.respond(200, [JSON, *headers], b'{"id":"%b","object":"stream.cancelled"}' % stream.id.encode())
                 return
             after = resume_after(exchange, stream)
-            job = await self._jobs.get(stream.job_id) if stream.job_id else None
+            job = await self._job(stream)
         except GatewayError as error:
             respond_error(exchange, error, headers)
             return
@@ -65,6 +65,15 @@ class Streams:
         await FollowedStream(exchange, keepalive_of(stream), keepalive_s).run(
             headers, self._texts.follow(stream.id, after or 0)
         )
+
+    async def _job(self, stream: StoredStream) -> Job | None:
+        """Give the job that a stream tells of, if it tells of one."""
+        if not stream.job_id:
+            return None
+        job = await self._jobs.get(stream.job_id)
+        if job is None:
+            raise GatewayError("stream_expired", f"The job of the stream {stream.id!r} was deleted.")
+        return job
 
     async def _stop(self, stream: StoredStream) -> None:
         if stream.job_id:

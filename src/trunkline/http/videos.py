@@ -4,14 +4,12 @@ import asyncio
 from typing import Any
 from urllib.parse import parse_qs
 
-import msgspec
-
 from trunkline.calls.gate import Gate
 from trunkline.calls.media_answer import ChatAnswers
 from trunkline.calls.media_retention import MediaRetention
 from trunkline.core.errors import GatewayError
-from trunkline.core.jobs import FINISHED, Finish, Job, JobState
-from trunkline.core.media import MediaRecord, MediaRequest
+from trunkline.core.jobs import FINISHED, Finish, Job
+from trunkline.core.media import MediaRecord
 from trunkline.core.ports import Jobs, MediaStore
 from trunkline.core.state import JobStore, MediaIndex
 from trunkline.http.call_headers import read_request_id
@@ -20,18 +18,9 @@ from trunkline.http.error_response import respond_error, respond_json
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
 from trunkline.http.media import send_file
+from trunkline.ingress.openai_videos import STATUS, video_object
 
 PREFIX = "/v1/videos/"
-STATUS: dict[JobState, str] = {
-    "queued": "queued",
-    "submitting": "queued",
-    "running": "in_progress",
-    "storing": "in_progress",
-    "completed": "completed",
-    "failed": "failed",
-    "cancelled": "failed",
-    "submit_unknown": "failed",
-}
 POLL = ("openai-poll-after-ms", "1000")
 CANCEL_S = 10.0
 MOST_LISTED = 100
@@ -71,8 +60,9 @@ class Films:
                 respond_json(exchange, await self._list(exchange, caller.key.id), headers)
                 return
             name, _, rest = exchange.path.removeprefix(PREFIX).partition("/")
-            job = await self._find(name if rest in {"", "content"} else f"{name}/{rest}", caller.key.id)
-            if rest == "content":
+            shows_content = rest == "content" and exchange.method != "DELETE"
+            job = await self._find(name if shows_content or not rest else f"{name}/{rest}", caller.key.id)
+            if shows_content:
                 await self._content(exchange, job, headers)
             elif exchange.method == "DELETE":
                 respond_json(exchange, await self._delete(job), headers)
@@ -145,28 +135,3 @@ class Films:
         if film is None or variant == "video":
             return film
         return await self._index.get(film.cover_id) if film.cover_id else None
-
-
-def video_object(finish: Finish) -> dict[str, Any]:
-    """Write a job as OpenAI's `video` object."""
-    job = finish.job
-    request = msgspec.json.decode(job.request, type=MediaRequest)
-    film = finish.media[0] if finish.media else None
-    size = (film.width, film.height) if film else (request.width, request.height)
-    seconds = film.duration_s if film and film.duration_s else request.seconds
-    failed = STATUS[job.state] == "failed"
-    return {
-        "id": job.id,
-        "object": "video",
-        "model": job.model,
-        "status": STATUS[job.state],
-        "progress": 100 if job.state == "completed" else min(int(job.progress or 0), 99),
-        "created_at": job.created_ms // 1000,
-        "completed_at": job.finished_ms // 1000 if job.state == "completed" and job.finished_ms else None,
-        "expires_at": film.expires_ms // 1000 if film and film.expires_ms else None,
-        "size": f"{size[0]}x{size[1]}" if size[0] and size[1] else None,
-        "seconds": f"{seconds:g}" if seconds else None,
-        "prompt": request.prompt,
-        "remixed_from_video_id": None,
-        "error": {"code": job.error_code, "message": job.error_message} if failed else None,
-    }
