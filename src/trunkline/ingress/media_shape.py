@@ -73,7 +73,7 @@ def sized(shape: Shape, facts: ModelFacts, request: MediaRequest) -> MediaReques
     if facts.sizes and ANY not in facts.sizes:
         width, height = _of_table(shape, exact, facts)
         return replace(request, width=width, height=height)
-    if exact is not None and not facts.ratios:
+    if exact is not None and (ANY in facts.sizes or not facts.ratios):
         size = _checked(exact, size_of(exact), facts)
         tier = nearest_tier(*size, facts.tiers) if facts.tiers else None
         return replace(request, width=size[0], height=size[1], tier=tier)

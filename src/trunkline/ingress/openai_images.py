@@ -12,8 +12,8 @@ from trunkline.core.events import Usage
 from trunkline.core.media import MediaInput, MediaRecord, MediaRequest
 from trunkline.core.route import RouteTarget
 from trunkline.ingress.callback import read_callback
-from trunkline.ingress.media_params import PICTURES, read_asked
-from trunkline.ingress.media_prompt import picture_of
+from trunkline.ingress.media_params import read_asked
+from trunkline.ingress.media_pictures import role_of
 from trunkline.ingress.media_words import read_flag
 from trunkline.ingress.request_body import typed
 
@@ -31,7 +31,7 @@ class ImagesAsk(Struct, frozen=True):
     model: str
     fields: dict[str, Raw]
     pictures: tuple[MediaInput, ...] = ()
-    """That came as files, and the mask."""
+    """That came as files."""
     stream: bool = False
     given_as: ImageAs = "both"
     callback_url: str = ""
@@ -57,10 +57,10 @@ def parse_images(fields: dict[str, Raw], files: tuple[MediaInput, ...], form: Im
     if stream is None and bytes(fields["stream"]) != b"null":
         raise GatewayError("invalid_value", "`stream` must be true or false.", param="stream")
     given_as: ImageAs = typed(fields, "response_format", ImageAs | None, "`url` or `b64_json`") or "both"
-    pictures = (*files, *_mask(fields))
-    if form == "edits" and not any(one.role == "image" for one in pictures) and not any(n in fields for n in PICTURES):
+    roles = (*(one.role for one in files), *map(role_of, fields))
+    if form == "edits" and not any(role and role != "mask" for role in roles):
         raise GatewayError("missing_required_parameter", "`image` is required: a picture to edit.", param="image")
-    return ImagesAsk(model, fields, pictures, bool(stream), given_as, read_callback(fields))
+    return ImagesAsk(model, fields, files, bool(stream), given_as, read_callback(fields))
 
 
 def read_model(fields: dict[str, Raw]) -> str:
@@ -71,20 +71,6 @@ def read_model(fields: dict[str, Raw]) -> str:
             "missing_required_parameter", "`model` is required; GET /v1/models lists all.", param="model"
         )
     return model
-
-
-def _mask(fields: Mapping[str, Raw]) -> tuple[MediaInput, ...]:
-    value = msgspec.json.decode(fields["mask"]) if "mask" in fields else None
-    if value is None:
-        return ()
-    try:
-        mask = picture_of(value)
-    except ValueError as error:
-        raise GatewayError("invalid_value", f"`mask` cannot be read: {error}.", param="mask") from None
-    if mask is None:
-        told = "`mask` must be a file, a link, a data URL or an object with `file_id` or `image_url`."
-        raise GatewayError("invalid_value", told, param="mask")
-    return (replace(mask, role="mask"),)
 
 
 def images_body(created: int, drawn: list[Drawn], shape: Mapping[str, str], usage: Usage) -> bytes:
