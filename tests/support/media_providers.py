@@ -2,7 +2,8 @@
 
 Addresses: `/openai/v1`, `/gemini/v1beta`, `/xai/v1`, `/bigmodel`, `/dashscope/api/v1`, `/openrouter/api/v1`, `/fal`,
 `/replicate/v1`, and `/relay/v1` for pictures and films over chat; files are at `/files/NAME`.
-Words: `#refused`, `#none`, `#429`, `#500`, `#cut`, `#html`, `#page`, `#bomb`, `#away`, `#dead`, `#failed`, `#silent`.
+Words: `#refused`, `#none`, `#429`, `#500`, `#cut`, `#html`, `#page`, `#bomb`, `#away`, `#dead`, `#failed`, `#silent`;
+`#heavy`: a picture of 10 MB; `#torn`: one that breaks off after 3 MB; `#mended`: the same, until it is fetched again.
 `python media_providers.py` serves on a free port and prints it; `GET /_seen` tells what was asked.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-from media_samples import bomb, film, picture
+from media_samples import bomb, film, heavy, picture
 
 CREDENTIALS = ("authorization", "x-goog-api-key", "api-key")
 BLOCK = 16 * 1024
@@ -91,7 +92,7 @@ class MediaProviders:
 
     def file(self, name: str, prompt: str = "") -> str:
         """The link of a file, or of what stands in its place."""
-        words = {"#page": "page.html", "#bomb": "bomb.png", "#away": "away", "#dead": "dead"}
+        words = {"#page": "page.html", "#bomb": "bomb.png", "#away": "away", "#dead": "dead", "#mended": "mended.png"}
         wrong = next((other for word, other in words.items() if word in prompt), "")
         return f"{self.url}/files/{wrong or name}"
 
@@ -154,6 +155,15 @@ def trouble(asked: Asked) -> Answer | None:
     return None
 
 
+def drawn(asked: Asked, size: tuple[int, int]) -> bytes:
+    """The picture that comes inline."""
+    return heavy() if "#heavy" in asked.text or "#torn" in asked.text else picture("PNG", size)
+
+
+def torn(asked: Asked, answer: Answer) -> Answer:
+    return answer._replace(cut=3_000_000) if "#torn" in asked.text else answer
+
+
 def openai(self: MediaProviders) -> dict[str, Handler]:
     def images(asked: Asked, match: re.Match[str]) -> Answer:
         what = "image_edit" if match[1] == "edits" else "image_generation"
@@ -169,9 +179,9 @@ def openai(self: MediaProviders) -> dict[str, Handler]:
             done = {"type": f"{what}.completed", "b64_json": b64(picture("PNG", (80, 60))), "usage": usage}
             answer = sse([partial, done], named=True)
             return answer._replace(cut=len(answer.body) - 200) if "#cut" in asked.text else answer
-        data = [{"b64_json": b64(picture("PNG", (64 + n, 48)))} for n in range(members.get("n", 1))]
+        data = [{"b64_json": b64(drawn(asked, (64 + n, 48)))} for n in range(members.get("n", 1))]
         body = {"created": 1, "data": [] if "#none" in asked.text else data, "usage": usage}
-        answer = said(body)
+        answer = torn(asked, said(body))
         return answer._replace(cut=len(answer.body) // 3) if "#cut" in asked.text else answer
 
     def create(asked: Asked, _: re.Match[str]) -> Answer:
@@ -210,7 +220,7 @@ def gemini(self: MediaProviders) -> dict[str, Handler]:
             words = [{"text": "I would rather describe it."}]
             answer = {"candidates": [{"content": {"parts": words}, "finishReason": "NO_IMAGE"}]}
         else:
-            inline = {"mimeType": "image/png", "data": b64(picture("PNG", (80, 60)))}
+            inline = {"mimeType": "image/png", "data": b64(drawn(asked, (80, 60)))}
             thought: dict[str, Any] = {"thought": True, "inlineData": {"mimeType": "image/png", "data": b64(picture())}}
             parts: list[dict[str, Any]] = [
                 thought,
@@ -220,7 +230,7 @@ def gemini(self: MediaProviders) -> dict[str, Handler]:
             answer = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
             answer["usageMetadata"] = {"promptTokenCount": 5, "candidatesTokenCount": 1290, "totalTokenCount": 1295}
         if not match[1]:
-            return said(answer)
+            return torn(asked, said(answer))
         full = sse([{"candidates": [{"content": {"parts": [{"text": "Wait. "}]}}]}, answer])
         return full._replace(cut=len(full.body) // 2) if "#cut" in asked.text else full
 
@@ -492,8 +502,11 @@ def relay(self: MediaProviders) -> dict[str, Handler]:
     return {"POST /relay/v1/chat/completions": chat}
 
 
-def files(_: MediaProviders) -> dict[str, Handler]:
-    def give(_: Asked, match: re.Match[str]) -> Answer:
+def files(self: MediaProviders) -> dict[str, Handler]:
+    def give(asked: Asked, match: re.Match[str]) -> Answer:
+        if match[1] == "mended.png":
+            fetched = sum(one.path == asked.path for one in self.asked)
+            return Answer(200, heavy(), "image/png", cut=3_000_000 if fetched <= 2 else None)
         if match[1] == "away":
             return Answer(302, b"", headers={"location": "http://169.254.169.254/latest/meta-data/"})
         there = {

@@ -27,6 +27,16 @@ def picture(form: str = "PNG", size: tuple[int, int] = (64, 48), mode: str = "RG
 
 
 @cache
+def heavy() -> bytes:
+    """A picture of 10 MB."""
+    out = io.BytesIO()
+    side = 1840
+    noise = random.Random(9).randbytes(side * side * 3)
+    Image.frombytes("RGB", (side, side), noise).save(out, "PNG", compress_level=1)
+    return out.getvalue()
+
+
+@cache
 def film(form: str = "mp4", *, frames: int = 24, dark: int = 0, noisy: bool = False) -> bytes:
     """12 frames a second, 64x48, the first `dark` of them black, the others red; the index stands first."""
     size = (64, 48)
