@@ -108,20 +108,8 @@ class MediaParts:
         self.texts = TextStreams(self._log, streams, life, open_calls)
         shown = MediaFiles(live, gate, self.links, index, files)
         stream = Streams(live, gate, self._log, self.texts, self.engine, answers_of(answers, drawn), answer)
-        self.routes: dict[tuple[bytes, bytes], Handler] = {
-            (b"GET", b"/v1/streams/"): stream,
-            (b"DELETE", b"/v1/streams/"): stream,
-            (b"GET", b"/v1/media/"): shown,
-            (b"HEAD", b"/v1/media/"): shown,
-            (b"POST", b"/v1/images/generations"): images,
-            (b"POST", b"/v1/images/edits"): images,
-            (b"POST", b"/v1/files"): Files(live, gate, intake),
-            (b"POST", b"/v1/videos"): FilmMaking(live, gate, calls, films, answer),
-            (b"GET", b"/v1/videos"): films,
-            (b"HEAD", b"/v1/videos/"): films,
-            (b"GET", b"/v1/videos/"): films,
-            (b"DELETE", b"/v1/videos/"): films,
-        }
+        making = FilmMaking(live, gate, calls, films, answer)
+        self.routes = _routes(stream, shown, images, Files(live, gate, intake), making, films)
 
     async def run(self, *, jobs: bool = True) -> None:
         """Run streams and, if they are for this process, jobs; let go of what has expired; until cancelled."""
@@ -143,6 +131,26 @@ class MediaParts:
             except (StorageError, GatewayError) as error:
                 _log.warning("media that have expired cannot be deleted now: %s", error)
             await asyncio.sleep(PRUNE_S)
+
+
+def _routes(  # noqa: PLR0913, PLR0917 - the endpoints' handlers
+    stream: Handler, shown: Handler, images: Handler, uploads: Handler, making: Handler, films: Handler
+) -> dict[tuple[bytes, bytes], Handler]:
+    """Say which handler answers where; see `http.front_door`."""
+    return {
+        (b"GET", b"/v1/streams/"): stream,
+        (b"DELETE", b"/v1/streams/"): stream,
+        (b"GET", b"/v1/media/"): shown,
+        (b"HEAD", b"/v1/media/"): shown,
+        (b"POST", b"/v1/images/generations"): images,
+        (b"POST", b"/v1/images/edits"): images,
+        (b"POST", b"/v1/files"): uploads,
+        (b"POST", b"/v1/videos"): making,
+        (b"GET", b"/v1/videos"): films,
+        (b"GET", b"/v1/videos/"): films,
+        (b"HEAD", b"/v1/videos/"): films,
+        (b"DELETE", b"/v1/videos/"): films,
+    }
 
 
 def _tools(jobs: SqlJobs, log: StoredLog, door: MediaDoor, intake: MediaIntake, accounts: JobAccounts) -> Tools:
