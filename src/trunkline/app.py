@@ -60,12 +60,14 @@ from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.shared.answers import LocalAnswers
 from trunkline.storage.shared.rates import LocalRates
+from trunkline.storage.shared.shared import Shared, share
 from trunkline.storage.shared.sqlite_rates import SqliteRates
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
 from trunkline.storage.sql.leases import SqlLeases, SqlSignals
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
+from trunkline.storage.sql.streams import SqlStreams
 from trunkline.telemetry.call_log import CallLog
 from trunkline.telemetry.metrics import Metrics
 from trunkline.telemetry.recorder import FileRecorder, Tracer
@@ -117,11 +119,11 @@ class Application:
         self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
-        rates = self._rates = _rates(data_dir, place)
+        self._shared = _shared(config, self._database, place)
         self._log = CallLog(STDERR) if config.server.log == "json" else None
         self._otel = _otel(config.server.otlp, environ, replica)
         called, made = self._watchers()
-        gate = Admission(self.keys, self._billing, pricing, rates, self._keys_required, called)
+        gate = Admission(self.keys, self._billing, pricing, self._shared.rates, self._keys_required, called)
         local = {("local", name): self._local(name) for name in self._children}
         door = self._door = Door(self._client, local)
         targets = Targets()
@@ -130,7 +132,7 @@ class Application:
         recorder = Tracer(files, traces)
         accounts = JobAccounts(self._billing, pricing, made)
         self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life)
-        parts = (config, secret, self.live, gate, targets, accounts, rates, self._database, replica, self._life)
+        parts = (config, secret, self.live, gate, targets, accounts, self._shared, self._database, replica, self._life)
         self._media = MediaParts(*parts, self._open_calls, self._client, local)
         self._measure(gate, targets)
         self._meet_peers()
@@ -235,16 +237,16 @@ class Application:
                     task.cancel()
                 for child in self._children.values():
                     child.stop()
-        self._rates.close()
         if self._otel is not None:
             await asyncio.to_thread(self._otel.close)
         await self._life.end()
         await self._client.aclose()
+        await self._shared.close()
         await self._database.close()
 
     def _works(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """Give what runs as long as the server does."""
-        return self._life.run, self._billing.run, self.keys.watch, self._open_calls.run
+        return self._life.run, self._billing.run, self.keys.watch, self._shared.run, self._open_calls.run
 
     def _keys_required(self) -> bool:
         """Say whether a key is needed: as configured, else unless on loopback with no key made yet."""
@@ -332,8 +334,17 @@ def _off(loaded: Loaded) -> dict[str, str]:
     return {state.name: state.why for state in loaded.states.values() if not state.on}
 
 
-def _rates(data_dir: Path, place: Place) -> LocalRates | SqliteRates:
-    return LocalRates() if place.count == 1 else SqliteRates(data_dir / "rates.db", place.number, place.count)
+def _shared(config: Config, database: Database, place: Place) -> Shared:
+    """Choose what is shared with other processes, and how."""
+    file = Path(config.server.data_dir) / "rates.db"
+    return share(
+        config.storage.shared.reveal() if config.storage.shared else "",
+        lambda: LocalRates() if place.count == 1 else SqliteRates(file, place.number, place.count),
+        SqlStreams(database),
+        fail_closed=config.storage.fail_closed,
+        max_bytes=config.resume.max_bytes,
+        ttl_s=config.resume.ttl_s,
+    )
 
 
 def _settings(config: Config) -> Settings:

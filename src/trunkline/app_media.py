@@ -21,7 +21,7 @@ from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.streams import TextStreams
 from trunkline.config.schema import Config
 from trunkline.core.errors import GatewayError
-from trunkline.core.rates import RateLimiter
+from trunkline.core.ports import EventLog
 from trunkline.core.state import StorageError
 from trunkline.dialects import MEDIA_DIALECTS
 from trunkline.http.exchange import Handler
@@ -39,7 +39,7 @@ from trunkline.jobs.durable import Durable
 from trunkline.jobs.engine import JobEngine, Stores
 from trunkline.jobs.tools import Limits, RealClock, Tools
 from trunkline.storage.media.store import media_store
-from trunkline.storage.shared.event_log import StoredLog
+from trunkline.storage.shared.shared import Shared
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.jobs import SqlJobs
 from trunkline.storage.sql.leases import SqlLeases
@@ -64,7 +64,7 @@ class MediaParts:
         gate: Gate,
         targets: Targets,
         accounts: JobAccounts,
-        rates: RateLimiter,
+        shared: Shared,
         database: Database,
         replica: str,
         life: Life,
@@ -76,13 +76,12 @@ class MediaParts:
         media = config.media
         index, jobs, streams = SqlMediaIndex(database), SqlJobs(database), SqlStreams(database)
         files = media_store(data_dir, config.storage.media.reveal() if config.storage.media else "")
-        self._log = StoredLog(streams, max_bytes=config.resume.max_bytes, ttl_s=config.resume.ttl_s)
         self._media_client = Client({"ALL_PROXY": media.proxy.reveal()}) if media.proxy else None
         door = self.door = MediaDoor(
             client, config.providers, local, media_client=self._media_client, allow_private=media.allow_private
         )
         intake = MediaIntake(files, index, door, MediaLimits(max_bytes=media.max_bytes, retain_s=media.retain_s))
-        tools = _tools(jobs, self._log, door, intake, accounts)
+        tools = _tools(jobs, shared.jobs, door, intake, accounts)
         dbos = config.storage.database.reveal() if config.storage.database else data_dir / "jobs.db"
         self.engine = JobEngine(
             replica,
@@ -93,7 +92,7 @@ class MediaParts:
         )
         self.links = MediaLinks(secret, media.link_ttl_s)
         inputs = MediaInputs(intake, index, self.links)
-        calls = MediaCalls(self.engine, jobs, targets, accounts, rates, inputs, MEDIA_DIALECTS)
+        calls = MediaCalls(self.engine, jobs, targets, accounts, shared.rates, inputs, MEDIA_DIALECTS)
         answers = ChatAnswers(self.engine, self.links, files)
         news = CallbackNews(secret, self.engine, answers)
         self._callbacks = Callbacks(
@@ -105,9 +104,9 @@ class MediaParts:
         images = Images(live, gate, calls, drawn, answer)
         self.retention = MediaRetention(files, index)
         films = Films(live, gate, self.engine, jobs, answers, index, files, self.retention)
-        self.texts = TextStreams(self._log, streams, life, open_calls)
+        self.texts = TextStreams(shared.texts, streams, life, open_calls)
         shown = MediaFiles(live, gate, self.links, index, files)
-        stream = Streams(live, gate, self._log, self.texts, self.engine, answers_of(answers, drawn), answer)
+        stream = Streams(live, gate, shared.jobs, self.texts, self.engine, answers_of(answers, drawn), answer)
         making = FilmMaking(live, gate, calls, films, answer)
         self.routes = _routes(stream, shown, images, Files(live, gate, intake), making, films)
 
@@ -153,7 +152,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - the endpoints' handlers
     }
 
 
-def _tools(jobs: SqlJobs, log: StoredLog, door: MediaDoor, intake: MediaIntake, accounts: JobAccounts) -> Tools:
+def _tools(jobs: SqlJobs, log: EventLog, door: MediaDoor, intake: MediaIntake, accounts: JobAccounts) -> Tools:
     """Give the engine what its jobs need."""
     limits = Limits()
     return Tools(

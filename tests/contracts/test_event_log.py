@@ -11,7 +11,7 @@ from trunkline.core.jobs import StoredStream
 from trunkline.core.ports import EventLog
 from trunkline.core.state import StaleOwnerError
 from trunkline.storage.shared.event_log import StoredLog
-from trunkline.storage.shared.valkey_log import ValkeyLog
+from trunkline.storage.shared.valkey_log import ValkeyLog, _keys
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.streams import SqlStreams
 
@@ -106,3 +106,73 @@ async def test_an_unknown_stream_is_said(logs: tuple[EventLog, EventLog]) -> Non
     with pytest.raises(GatewayError) as caught:
         await all_of(logs[0], "str_none")
     assert (caught.value.status, caught.value.code) == (404, "stream_not_found")
+
+
+@pytest_asyncio.fixture
+async def over_valkey(database: Database, valkey_url: str) -> AsyncIterator[tuple[ValkeyLog, SqlStreams, str]]:
+    streams = SqlStreams(database)
+    log = ValkeyLog(streams, valkey_url, max_bytes=MAX_BYTES, ttl_s=60)
+    yield log, streams, valkey_url
+    await log.close()
+
+
+@pytest.mark.scale
+async def test_repeated_after_a_lost_answer_nothing_is_added_twice(
+    over_valkey: tuple[ValkeyLog, SqlStreams, str], stream: StoredStream
+) -> None:
+    log, _, _ = over_valkey
+    await log.open(stream)
+    assert await log.append(stream.id, 1, [b"1", b"2"]) == 2
+    log._lasts[stream.id] = 0  # as it was before, had the answer not come
+    assert await log.append(stream.id, 1, [b"1", b"2"]) == 2
+    await log.append(stream.id, 1, [b"3"])
+    await log.end(stream.id, 1, "ended")
+    assert await all_of(log, stream.id) == [(1, b"1"), (2, b"2"), (3, b"3")]
+
+
+@pytest.mark.scale
+async def test_events_that_valkey_loses_are_expired(
+    over_valkey: tuple[ValkeyLog, SqlStreams, str], stream: StoredStream
+) -> None:
+    log, _, _ = over_valkey
+    await log.open(stream)
+    await log.append(stream.id, 1, [b"1", b"2"])
+    async with asyncio.TaskGroup() as group:
+        reader = group.create_task(all_of_what_is_left(log, stream.id))
+        await asyncio.sleep(0.1)
+        await log._redis.delete(*_keys(stream.id))
+        with pytest.raises(StaleOwnerError):
+            await log.append(stream.id, 1, [b"3"])
+        await log.end(stream.id, 1, "failed")
+    assert reader.result() == ([b"1", b"2"], "stream_expired")
+    assert await all_of_what_is_left(log, stream.id) == ([], "stream_expired")
+
+
+@pytest.mark.scale
+async def test_an_end_that_the_database_did_not_hear_of_is_no_orphan(
+    over_valkey: tuple[ValkeyLog, SqlStreams, str], stream: StoredStream
+) -> None:
+    log, streams, url = over_valkey
+    await log.open(stream)
+    await log.append(stream.id, 1, [b"1"])
+    await log._run(stream.id, 1, (), end="ended")
+    assert await all_of(log, stream.id) == [(1, b"1")]
+    peer = ValkeyLog(streams, url, max_bytes=MAX_BYTES, ttl_s=60)
+    assert await peer.claim(stream.id, "peer") is None
+    known = await streams.get(stream.id)
+    assert known is not None
+    assert known.state == "ended"
+    assert await all_of(peer, stream.id) == [(1, b"1")]
+    await peer.close()
+
+
+async def all_of_what_is_left(log: EventLog, stream_id: str) -> tuple[list[bytes], str]:
+    """The events, and with which error they end."""
+    events = []
+    try:
+        async with asyncio.timeout(20):
+            async for _, data in log.follow(stream_id, 0):
+                events.append(data)
+    except GatewayError as error:
+        return events, error.code
+    return events, ""

@@ -3,6 +3,6 @@
 from job_tools import migrated
 from postgres import postgres_server, postgres_url
 from s3_server import s3_endpoint
-from valkey_server import valkey_url
+from valkey_server import valkey_server, valkey_url
 
-__all__ = ["migrated", "postgres_server", "postgres_url", "s3_endpoint", "valkey_url"]
+__all__ = ["migrated", "postgres_server", "postgres_url", "s3_endpoint", "valkey_server", "valkey_url"]

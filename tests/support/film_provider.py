@@ -1,5 +1,6 @@
 """A provider of films and pictures with a wire of its own, on a real socket; a prompt is a script of what goes wrong.
 
+Films are also to be had as OpenAI sells them, below `/v1/videos`.
 `python film_provider.py` serves on a free port and prints it; `GET /_seen` tells what it was asked.
 """
 
@@ -57,7 +58,9 @@ class FilmProvider:
             return await send(writer, json.dumps(state).encode())
         if method == "POST":
             return await self._submit(headers, json.loads(body), writer)
-        _, kind, task = path.split("/")
+        kind, task = place(path)
+        if task not in self.tasks:
+            return await send(writer, b"{}", 404)
         script = self.tasks[task]
         if method == "DELETE":
             script["cancelled"] = True
@@ -67,7 +70,7 @@ class FilmProvider:
         return await self._poll(task, script, writer)
 
     async def _submit(self, headers: dict[str, str], asked: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
-        script = json.loads(asked["prompt"]) | {"n": asked["n"], "inputs": asked["inputs"]}
+        script = json.loads(asked["prompt"]) | {"n": asked.get("n", 1), "inputs": asked.get("inputs", [])}
         if status := script.get("submit_status"):
             return await send(writer, b'{"error":"no"}', status)
         key = headers.get("idempotency-key", "")
@@ -89,7 +92,7 @@ class FilmProvider:
         if script.get("inline"):
             data = [base64.b64encode(picture("PNG", (80, 60 + n))).decode() for n in range(script["n"])]
             return await send(writer, json.dumps({"state": "done", "data": data}).encode())
-        return await send(writer, json.dumps({"task": task}).encode())
+        return await send(writer, json.dumps({"task": task, "id": task, "status": "queued"}).encode())
 
     async def _stream(self, script: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         """Unfinished pictures, then the finished one; `stream` may be `cut` instead."""
@@ -119,13 +122,15 @@ class FilmProvider:
         polls -= len(faults)
         if polls <= script.get("polls", 0) or script.get("never"):
             percent = None if script.get("silent") else 100 * polls / (script.get("polls", 0) + 1)
-            answer = json.dumps({"state": "working", "percent": percent}).encode()
+            working = {"state": "working", "percent": percent, "status": "in_progress", "progress": percent}
+            answer = json.dumps(working).encode()
             return await send(writer, answer, headers=script.get("headers", {}))
         if outcome := script.get("fail"):
-            answer = json.dumps({"state": "failed", "code": outcome, "message": "the model refused"}).encode()
+            error = {"code": outcome, "message": "the model refused"}
+            answer = json.dumps({"state": "failed", **error, "status": "failed", "error": error}).encode()
             return await send(writer, answer)
         url = f"/files/{task}" if script.get("relative") else f"{self.url}/files/{task}"
-        return await send(writer, json.dumps({"state": "done", "url": url}).encode())
+        return await send(writer, json.dumps({"state": "done", "url": url, "status": "completed"}).encode())
 
     async def _file(self, script: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         got = script["got"] = script.get("got", 0) + 1
@@ -145,6 +150,14 @@ class FilmProvider:
                 await writer.drain()
                 return False
         return await send(writer, data)
+
+
+def place(path: str) -> tuple[str, str]:
+    """Say what is asked for: a film or its file, and whose."""
+    parts = path.removeprefix("/v1").split("/")
+    if parts[1] == "videos":
+        return ("files" if parts[3:] == ["content"] else "films"), parts[2]
+    return parts[1], parts[2]
 
 
 async def send(

@@ -16,11 +16,10 @@ from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.migrate import upgrade
 
 
-class Gateway:
-    """A running gateway."""
+class Client:
+    """A client of what listens on a port."""
 
-    def __init__(self, application: Application, port: int) -> None:
-        self.application = application
+    def __init__(self, port: int) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}/v1"
         self.answers: list[Answer] = []
@@ -46,6 +45,14 @@ class Gateway:
         answer = await self.send(method, path, b"", **headers)
         await answer.read_head()
         return answer
+
+
+class Gateway(Client):
+    """A running gateway."""
+
+    def __init__(self, application: Application, port: int) -> None:
+        super().__init__(port)
+        self.application = application
 
 
 class Answer:

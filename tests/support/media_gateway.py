@@ -1,9 +1,11 @@
 """A gateway with image and video models behind it, and what its clients read."""
 
+import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
-from gateway import Answer, Gateway
+from gateway import Answer, Client
 
 
 def to_media(url: str, **more: Any) -> dict[str, Any]:
@@ -58,13 +60,23 @@ async def told(answer: Answer) -> list[tuple[int | None, str, Any]]:
 
 async def numbered(answer: Answer) -> list[tuple[int | None, Any]]:
     """The stream's events with their numbers."""
-    events = []
-    for block in filter(None, (await answer.body()).decode().split("\n\n")):
-        lines = dict(line.split(": ", 1) for line in block.split("\n"))
-        data = lines["data"]
-        number = int(lines["id"]) if "id" in lines else None
-        events.append((number, data if data == "[DONE]" else json.loads(data)))
-    return events
+    return [read_event(block) for block in (await answer.body()).decode().split("\n\n") if block]
+
+
+async def heard(answer: Answer) -> list[tuple[int | None, Any]]:
+    """What comes of a stream until its connection breaks, as `numbered`."""
+    text = b""
+    with suppress(asyncio.IncompleteReadError, ConnectionError):
+        while data := await answer.chunk():
+            text += data
+    return [read_event(block) for block in text.decode().split("\n\n")[:-1]]
+
+
+def read_event(block: str) -> tuple[int | None, Any]:
+    """Read an event: its number, if it has one, and its data."""
+    lines = dict(line.split(": ", 1) for line in block.split("\n"))
+    data = lines["data"]
+    return (int(lines["id"]) if "id" in lines else None), data if data == "[DONE]" else json.loads(data)
 
 
 def deltas(events: list[tuple[int | None, Any]], name: str = "content") -> list[str]:
@@ -80,7 +92,7 @@ def media_of(events: list[tuple[int | None, Any]]) -> dict[str, Any]:
     return dict(found)
 
 
-async def fetched(gate: Gateway, url: str) -> bytes:
+async def fetched(gate: Client, url: str) -> bytes:
     """What a link shows."""
     assert url.startswith("http://gateway/v1/media/")
     answer = await gate.get(url.removeprefix("http://gateway"))

@@ -2,10 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from trunkline.calls.chat import ChatCall
@@ -13,7 +17,7 @@ from trunkline.calls.life import Life
 from trunkline.calls.open_calls import OpenCalls
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Ended, Event, Failed
+from trunkline.core.events import Event, Failed
 from trunkline.core.jobs import Idempotency, StoredStream
 from trunkline.core.money import EndReason
 from trunkline.core.ports import EventLog
@@ -21,6 +25,11 @@ from trunkline.core.state import StaleOwnerError, StorageError, StreamStore
 from trunkline.ingress.openai_chat import ChunkEncoder, error_object
 
 LOOK_S = 1.0
+AGAIN_S = 0.5
+PATIENCE_S = 60.0
+"""How long an answer waits for the store of its events before it is given up."""
+LAST_S = 2.0
+"""How long a stream's end waits for the store when the process goes down."""
 ORPHANS_EVERY = 5
 STOPPED = Failed("cancelled", "The stream was stopped.", "invalid_request_error")
 SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "server_error")
@@ -33,10 +42,12 @@ class Pump(Struct, eq=False):
     """One answer on its way into the log. `begun` is done at its first event, or fails with why there is none."""
 
     stream: StoredStream
-    begun: asyncio.Future[None]
+    begun: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     task: asyncio.Task[None] | None = None
     stopped: bool = False
     """By who asked for it, not by the server."""
+    ending: bool = False
+    """There is nothing left to stop."""
 
 
 class TextStreams:
@@ -64,7 +75,7 @@ class TextStreams:
         stored, new = await self._log.open(replace(stream, owner=self._life.holder), idempotency)
         if not new:
             return stored
-        pump = self._pumps[stored.id] = Pump(stored, asyncio.get_running_loop().create_future())
+        pump = self._pumps[stored.id] = Pump(stored)
         pump.task = self._group.create_task(self._pump(pump, call))
         return pump
 
@@ -102,18 +113,19 @@ class TextStreams:
                 if claimed is not None and (pump := self._pumps.get(stream.id)) is not None:
                     pump.stream = claimed  # our own, of a life that was lost meanwhile
                 elif claimed is not None:
-                    await self._end(claimed, ORPHANED)
+                    await self._end(Pump(claimed), ORPHANED)
 
     def _stop(self, stream_id: str) -> None:
         pump = self._pumps.get(stream_id)
-        if pump is not None and pump.task is not None and not pump.stopped:
+        if pump is not None and pump.task is not None and not (pump.stopped or pump.ending):
             pump.stopped = True
             pump.task.cancel()
 
     async def _pump(self, pump: Pump, call: ChatCall) -> None:
         """Write one answer to its end, whatever that is; settle the call."""
         end: EndReason = "failed"
-        failed: Failed | None = None
+        failed: Failed | None = UNWRITABLE
+        within_s = math.inf
         stream_id = pump.stream.id
         entry = self._open_calls.enter(call, pump.stream.route, partial(self._stop, stream_id), stream_id)
         try:
@@ -121,31 +133,32 @@ class TextStreams:
         except asyncio.CancelledError:
             end, failed = ("cancelled", STOPPED) if pump.stopped else ("shutdown", SHUTDOWN)
             if not pump.stopped:
+                within_s = LAST_S
                 raise
         except StaleOwnerError:
-            log.warning("stream %s was taken over by another process", pump.stream.id)
+            log.warning("stream %s was taken over by another process, or is no longer kept", pump.stream.id)
         except StorageError as error:
             log.warning("stream %s cannot be written: %s", pump.stream.id, error)
-            failed = UNWRITABLE
         except Exception:
             log.exception("stream %s broke", pump.stream.id)
             failed = Failed("internal_error", "The gateway made a mistake; its log says which.", "server_error")
         finally:
-            del self._pumps[pump.stream.id]
+            pump.ending = True
             self._open_calls.leave(entry)
             await call.close(end)
-            if failed is not None:
-                await self._end(pump.stream, failed)
             if not pump.begun.done():
                 tell = failed or UNWRITABLE
                 pump.begun.set_exception(GatewayError(tell.code, tell.message, type=tell.type))
                 pump.begun.exception()
+            await self._end(pump, failed, within_s)
+            del self._pumps[pump.stream.id]
 
     async def _write(self, pump: Pump, call: ChatCall) -> tuple[EndReason, Failed | None]:
+        """Write the answer's events. Gives how the call ended, and the error event that its stream is to end with."""
         encoder = encoder_of(pump.stream, call.request)
         if call.request.include_cost:
             encoder.cost_usd = call.cost_usd
-        await self._log.append(pump.stream.id, pump.stream.generation, [encoder.role()])
+        await self._append(pump, [encoder.role()])
         try:
             events = await call.begin()
         except GatewayError as error:
@@ -154,23 +167,43 @@ class TextStreams:
             return "failed", Failed(error.code, error.message, error.type, error.status, error.param)
         pump.begun.set_result(None)
         while events:
-            await self._log.append(pump.stream.id, pump.stream.generation, [*sse_events(encoder, events)])
-            last = events[-1]
-            if isinstance(last, Ended | Failed):
-                await self._log.end(
-                    pump.stream.id, pump.stream.generation, "ended" if isinstance(last, Ended) else "failed"
-                )
-                break
+            if isinstance(events[-1], Failed):
+                await self._append(pump, [*sse_events(encoder, events[:-1])])
+                return "completed", events[-1]
+            await self._append(pump, [*sse_events(encoder, events)])
             events = await call.read()
         return "completed", None
 
-    async def _end(self, stream: StoredStream, failed: Failed) -> None:
-        """End a stream with an error event, as far as the store allows."""
+    async def _append(self, pump: Pump, events: list[bytes]) -> None:
+        """Add to a stream. The answer waits while its store is away, though not for ever."""
+        if events:
+            await patient(lambda: self._log.append(pump.stream.id, pump.stream.generation, events), PATIENCE_S)
+
+    async def _end(self, pump: Pump, failed: Failed | None, within_s: float = 0.0) -> None:
+        """End a stream, with an error event if it failed, as soon as its store allows."""
         try:
-            await self._log.append(stream.id, stream.generation, [b"data: " + error_object(failed) + b"\n\n"])
-            await self._log.end(stream.id, stream.generation, "failed")
+            if failed is not None:
+                event = b"data: " + error_object(failed) + b"\n\n"
+                with suppress(StaleOwnerError):  # by another process, or its events are lost: it can be ended yet
+                    await patient(lambda: self._log.append(pump.stream.id, pump.stream.generation, [event]), within_s)
+            state: Literal["ended", "failed"] = "failed" if failed else "ended"
+            await patient(lambda: self._log.end(pump.stream.id, pump.stream.generation, state), within_s)
         except (StaleOwnerError, StorageError) as error:
-            log.warning("stream %s could not be ended: %s", stream.id, error)
+            log.warning("stream %s could not be ended: %s", pump.stream.id, error)
+
+
+async def patient(work: Callable[[], Awaitable[object]], within_s: float) -> None:
+    """Do what needs a store, again and again for so long while it is away. Raises StorageError then."""
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            await work()
+        except StorageError:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(AGAIN_S)
+        else:
+            return
 
 
 def sse_events(encoder: ChunkEncoder, events: list[Event]) -> Iterator[bytes]:

@@ -33,11 +33,12 @@ def serve(
     from trunkline.config.load import load
     from trunkline.config.read import ConfigError
     from trunkline.config.spoken import this_build
+    from trunkline.core.errors import GatewayError
     from trunkline.local.text.weights import WeightsError
 
     try:
         application = Application(loaded, os.environ, lambda: load(config, os.environ, flags, this_build()))
-    except (ConfigError, WeightsError) as error:
+    except (ConfigError, GatewayError, WeightsError) as error:
         sys.stderr.write(f"trunkline: {error}\n")
         raise typer.Exit(1) from None
     raise typer.Exit(run(application))

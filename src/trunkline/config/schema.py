@@ -55,6 +55,10 @@ class Storage(Struct, frozen=True, forbid_unknown_fields=True):
     shared: Annotated[
         Secret | None, Meta(description="`valkey://…` or `redis://…`: counters, stream replay; default: in process.")
     ] = None
+    fail_closed: Annotated[
+        bool,
+        Meta(description="While `shared` is away, refuse keys with rates and a budget; false: let them in uncounted."),
+    ] = True
     media: Annotated[Secret | None, Meta(description="`s3://bucket/prefix`; default: files in `data_dir`.")] = None
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -23,6 +24,8 @@ from trunkline.jobs.tools import Step, Tools, Workflows
 TICK_S = 1.0
 PRUNE_S = 600.0
 AGAIN_S = 5.0
+PATIENCE_S = 60.0
+"""How long who waits for a job waits for a database that is away."""
 
 log = logging.getLogger(__name__)
 
@@ -119,9 +122,16 @@ class JobEngine:
 
     async def finish(self, job_id: str) -> Finish:
         """Wait for a job's end. Raises GatewayError `not_found`."""
-        pause_s = 0.02
+        pause_s, away_until = 0.02, 0.0
         while True:
-            job = await self.get(job_id)
+            try:
+                job = await self.get(job_id)
+            except StorageError:
+                if time.monotonic() > away_until:
+                    raise
+                await asyncio.sleep(TICK_S)
+                continue
+            away_until = time.monotonic() + PATIENCE_S
             if job is None:
                 raise GatewayError("not_found", f"There is no job {job_id}.")
             if job.state in FINISHED:

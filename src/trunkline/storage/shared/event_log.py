@@ -1,15 +1,18 @@
 """Stored streams that can be followed: readers in the writer's process wake at once, others look twice a second."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 from weakref import WeakValueDictionary
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import Idempotency, StoredStream
-from trunkline.core.state import StreamStore
+from trunkline.core.state import StorageError, StreamStore
 
 LOOK_S = 0.5
+PATIENCE_S = 60.0
+"""How long readers wait for a database that is away."""
 
 
 class StoredLog:
@@ -47,12 +50,20 @@ class StoredLog:
 
     async def follow(self, stream_id: str, after: int) -> AsyncIterator[tuple[int, bytes]]:
         """See the port."""
+        away_until = 0.0  # a stream that is being read waits for a database that is away
         while True:
             news = self._news.setdefault(stream_id, asyncio.Event())
-            stream = await self._streams.get(stream_id)  # before the events: what follows its end is not missed
+            try:
+                stream = await self._streams.get(stream_id)  # before the events: what follows its end is not missed
+                events = await self._streams.read(stream_id, after) if stream else []
+            except StorageError:
+                if time.monotonic() > away_until:
+                    raise
+                await asyncio.sleep(LOOK_S)
+                continue
+            away_until = time.monotonic() + PATIENCE_S
             if stream is None:
                 raise GatewayError("stream_not_found", f"There is no stream {stream_id}.")
-            events = await self._streams.read(stream_id, after)
             for seq, data in events:
                 if seq != after + 1:
                     raise GatewayError("stream_expired", f"The events after {after} are no longer kept.")

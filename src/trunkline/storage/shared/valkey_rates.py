@@ -13,12 +13,10 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
 from trunkline.core.rates import Left, Passed, RateKind, Verdict
 from trunkline.policy.rate import SLOT_S, WINDOW
+from trunkline.storage.shared.valkey import connect
 
 ALIVE_S = 10
-BEAT_S = 3.0
-WAIT_S = 2.0
-"""Until Valkey is taken for lost."""
-CONNECTIONS = 16
+BEAT_S = 1.0
 KINDS: tuple[RateKind, ...] = ("requests", "tokens", "images")
 log = logging.getLogger(__name__)
 
@@ -117,25 +115,14 @@ class ValkeyRates:
     """
 
     def __init__(self, url: str, *, fail_closed: bool = True) -> None:
-        try:
-            from redis.asyncio import BlockingConnectionPool, Redis  # noqa: PLC0415 - an extra
-            from redis.exceptions import RedisError  # noqa: PLC0415 - an extra
-        except ImportError:
-            told = "Valkey needs the extra: pip install 'trunkline[scale]'."
-            raise GatewayError("storage_unavailable", told) from None
-        pool = BlockingConnectionPool.from_url(
-            url.replace("valkey", "redis", 1),
-            max_connections=CONNECTIONS,
-            timeout=WAIT_S,
-            socket_timeout=WAIT_S,
-            socket_connect_timeout=WAIT_S,
-        )
-        self._redis = Redis.from_pool(pool)
-        self._errors = (RedisError, OSError)
+        self._redis, self._errors = connect(url)
         self._take = self._redis.register_script(TAKE)
         self._end = self._redis.register_script(END)
         self._process = secrets.token_hex(8)
         self._fail_closed = fail_closed
+        self._policy = "refused if they have a budget, else uncounted" if fail_closed else "uncounted"
+        self._away = False
+        """Calls do not ask Valkey then, and wait for nothing."""
         self._ended: dict[tuple[str, int], list[int]] = {}
         """Tokens to add and streams to give back, by key and slot."""
         self._news = asyncio.Event()
@@ -144,22 +131,35 @@ class ValkeyRates:
         rates = key.rates
         limits = (rates.requests, rates.tokens, rates.images, rates.streams)
         arguments = [-1 if limit is None else limit for limit in limits]
+        if self._away:
+            return self._uncounted(key, tokens)
         try:
             answer: list[int] = await self._take(
                 keys=[*(_window(key.id, kind) for kind in KINDS), _streams(key.id)],
                 args=[*arguments, 1, tokens, images, streams, self._process],
             )
         except self._errors as error:
-            if self._fail_closed and key.budgeted:
-                raise GatewayError("storage_unavailable", "the rates of this key cannot be counted now") from error
-            log.warning("a call is let in uncounted, Valkey is away: %s", error)
-            return Verdict(), Passed(key.id, 0, tokens, 0)
+            self._lost(error)
+            return self._uncounted(key, tokens)
         short, wait, slot, *left = answer
         passed = Passed(key.id, slot, tokens, streams)
         if short:
             kinds: tuple[RateKind, ...] = (*KINDS, "streams")
             return Verdict(kinds[short - 1], limits[short - 1] or 0, wait * SLOT_S), passed
         return Verdict(requests=_left(rates.requests, left[0:2]), tokens=_left(rates.tokens, left[2:4])), passed
+
+    def _uncounted(self, key: Key, tokens: int) -> tuple[Verdict, Passed]:
+        """Let a call in without Valkey, or refuse it."""
+        if self._fail_closed and key.budgeted:
+            told = "The rates of this key cannot be counted now: Valkey is away."
+            raise GatewayError("storage_unavailable", told)
+        return Verdict(), Passed(key.id, 0, tokens, 0)
+
+    def _lost(self, error: Exception) -> None:
+        """Note that Valkey is away."""
+        if not self._away:
+            log.warning("Valkey is away; keys with rates are %s: %s", self._policy, error)
+        self._away = True
 
     def end(self, passed: Passed, tokens: int) -> None:
         more = tokens - passed.tokens
@@ -190,7 +190,11 @@ class ValkeyRates:
             try:
                 await self._redis.set(f"trunkline:alive:{self._process}", 1, ex=ALIVE_S)
             except self._errors as error:
-                log.warning("Valkey is away: %s", error)
+                self._lost(error)
+            else:
+                if self._away:
+                    log.warning("Valkey is back")
+                self._away = False
             await asyncio.sleep(BEAT_S)
 
     async def _hand_in(self) -> bool:
@@ -202,7 +206,7 @@ class ValkeyRates:
             try:
                 await self._end(keys=keys, args=arguments)
             except self._errors as error:
-                log.warning("the end of a call cannot be counted, Valkey is away: %s", error)
+                self._lost(error)
                 if streams:
                     self._ended.setdefault((key_id, slot), [0, 0])[1] += streams
                     self._news.set()

@@ -16,6 +16,7 @@ from sqlalchemy.sql.expression import FunctionElement
 from sqlalchemy.types import BigInteger
 from sqlalchemy.util import await_only
 
+from trunkline.core.errors import GatewayError
 from trunkline.core.state import StorageError, UnstorableError
 from trunkline.storage.sql.engine import AsyncConnection, AsyncEngine
 
@@ -78,7 +79,11 @@ class Database:
         parsed = make_url(url)
         if parsed.get_backend_name() not in {"postgresql", "postgres"}:
             raise ValueError(f"storage.database: {parsed.drivername}:// is not known; allowed: postgresql://…")
-        engine = AsyncEngine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, connect_args=WAITS)
+        try:
+            engine = AsyncEngine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, connect_args=WAITS)
+        except ModuleNotFoundError:
+            told = "PostgreSQL needs the extra: pip install 'trunkline[scale]'."
+            raise GatewayError("storage_unavailable", told) from None
         return cls(engine, engine)
 
     @contextlib.asynccontextmanager

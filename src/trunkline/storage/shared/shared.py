@@ -1,0 +1,63 @@
+"""What the processes of one gateway share: where rates are counted, and where the events of text streams are kept."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import Struct
+
+from trunkline.core.ports import EventLog
+from trunkline.core.rates import RateLimiter
+from trunkline.storage.shared.event_log import StoredLog
+from trunkline.storage.shared.rates import LocalRates
+from trunkline.storage.shared.sqlite_rates import SqliteRates
+from trunkline.storage.shared.valkey_log import ValkeyLog
+from trunkline.storage.shared.valkey_rates import ValkeyRates
+from trunkline.storage.sql.streams import SqlStreams
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Shared(Struct, frozen=True):
+    """`jobs` and `texts` keep the events of the two kinds of streams; `run` is to run, and `close` comes last."""
+
+    rates: RateLimiter
+    jobs: EventLog
+    texts: EventLog
+    run: Work
+    close: Work
+
+
+def share(  # noqa: PLR0913 - all of it is configuration
+    url: str,
+    alone: Callable[[], LocalRates | SqliteRates],
+    streams: SqlStreams,
+    *,
+    fail_closed: bool,
+    max_bytes: int,
+    ttl_s: float,
+) -> Shared:
+    """Share by Valkey (`url`), or not at all (empty): then `alone` counts, and the database keeps events.
+
+    The events of jobs are always in the database: they are few, and must not be lost.
+    Raises GatewayError `storage_unavailable` when the extra is not installed.
+    """
+    jobs = StoredLog(streams, max_bytes=max_bytes, ttl_s=ttl_s)
+    if not url:
+        counted = alone()
+
+        async def closed() -> None:
+            counted.close()
+
+        return Shared(counted, jobs, jobs, _nothing, closed)
+    rates = ValkeyRates(url, fail_closed=fail_closed)
+    texts = ValkeyLog(streams, url, max_bytes=max_bytes, ttl_s=ttl_s)
+
+    async def close() -> None:
+        await rates.close()
+        await texts.close()
+
+    return Shared(rates, jobs, texts, rates.run, close)
+
+
+async def _nothing() -> None:
+    """Do nothing: this process alone has what it needs."""

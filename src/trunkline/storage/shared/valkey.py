@@ -1,0 +1,36 @@
+"""The connection to Valkey or Redis, as everything that replicas share uses it."""
+
+from typing import TYPE_CHECKING
+
+from trunkline.core.errors import GatewayError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+WAIT_S = 2.0
+"""Until Valkey is taken for lost."""
+CONNECTIONS = 16
+
+
+def connect(url: str, connections: int = CONNECTIONS) -> "tuple[Redis, tuple[type[Exception], ...]]":
+    """Give a client of `valkey://…` or `redis://…`, and what it raises when Valkey is away; nothing is connected yet.
+
+    More than `connections` at a time wait for each other. Raises GatewayError `storage_unavailable` without the extra.
+    """
+    try:
+        from redis.asyncio import BlockingConnectionPool, Redis  # noqa: PLC0415 - an extra
+        from redis.asyncio.retry import Retry  # noqa: PLC0415 - an extra
+        from redis.backoff import NoBackoff  # noqa: PLC0415 - an extra
+        from redis.exceptions import RedisError  # noqa: PLC0415 - an extra
+    except ImportError:
+        told = "Valkey needs the extra: pip install 'trunkline[scale]'."
+        raise GatewayError("storage_unavailable", told) from None
+    pool = BlockingConnectionPool.from_url(
+        url.replace("valkey", "redis", 1),
+        max_connections=connections,
+        timeout=WAIT_S,
+        socket_timeout=WAIT_S,
+        socket_connect_timeout=WAIT_S,
+        retry=Retry(NoBackoff(), 1),  # after a restart of Valkey every pooled connection is dead once
+    )
+    return Redis.from_pool(pool), (RedisError, OSError)

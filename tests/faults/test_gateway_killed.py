@@ -1,0 +1,84 @@
+"""The gateway's process killed at each moment of a film: one submit, one film, one booking, one stream without gap."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from film_provider import FilmProvider
+from gateway_process import Home, film, to_films
+from media_gateway import heard, media_of, numbered
+
+from trunkline.core.jobs import JobState
+
+pytestmark = pytest.mark.faults
+Numbered = list[tuple[int | None, Any]]
+
+
+def blobs(home: Home, name: str = "a") -> int:
+    """How many files are in the media store."""
+    return len([*(home.folder / name / "media").glob("??/*")])
+
+
+def joined(first: Numbered, rest: Numbered) -> Numbered:
+    """The two parts of a stream as its client has them: the numbers without a gap, none twice."""
+    events = [event for event in first + rest if event[0] is not None]
+    assert [number for number, _ in events] == list(range(len(events)))
+    return events
+
+
+@pytest.mark.parametrize(
+    ("state", "script"),
+    [
+        ("queued", {"polls": 1}),
+        ("running", {"polls": 4}),
+        ("storing", {"polls": 1, "file_s": 2}),
+    ],
+)
+async def test_a_film_survives_its_gateway(tmp_path: Path, state: JobState, script: dict[str, Any]) -> None:
+    async with FilmProvider() as provider:
+        home = Home(tmp_path, to_films(provider.url))
+        async with home.gateway() as first, home.books() as books:
+            answer = await first.ask(film(script))
+            job_id, stream_id = answer.headers["x-trunkline-job-id"], answer.headers["x-trunkline-stream-id"]
+            await books.reached(job_id, state)
+            first.kill()
+            begun = await heard(answer)
+            assert begun[0][0] == 0
+            assert (len(provider.submits) == 0) == (state == "queued")
+            async with home.gateway() as second:
+                last = max(number for number, _ in begun if number is not None)
+                rest = await numbered(await second.get(f"/v1/streams/{stream_id}", last_event_id=str(last)))
+                events = joined(begun, rest)
+                [url] = media_of(events)["outputs"]
+                assert events[-1][1] == "[DONE]"
+                again = await numbered(await second.get(f"/v1/streams/{stream_id}"))
+                assert [event for event in again if event[0] is not None] == events
+                shown = await second.get(url.removeprefix("http://gateway"))
+                assert (await shown.body())[4:8] == b"ftyp"
+            [row] = await books.rows()
+        assert (row.job_id, row.end_reason, row.cost_microusd) == (job_id, "completed", 400_000)
+        assert len(provider.submits) == 1
+        assert blobs(home) == 2  # the film and its cover
+
+
+async def test_killed_inside_the_submit_it_is_not_submitted_again(tmp_path: Path) -> None:
+    async with FilmProvider() as provider:
+        home = Home(tmp_path, to_films(provider.url))
+        async with home.gateway() as first, home.books() as books:
+            answer = await first.ask(film({"polls": 1, "submit_s": 30}))
+            job_id, stream_id = answer.headers["x-trunkline-job-id"], answer.headers["x-trunkline-stream-id"]
+            async with asyncio.timeout(20):
+                while not provider.submits:  # noqa: ASYNC110 - seen from outside
+                    await asyncio.sleep(0.02)
+            first.kill()
+            begun = await heard(answer)
+            async with home.gateway() as second:
+                rest = await numbered(await second.get(f"/v1/streams/{stream_id}", last_event_id="0"))
+                [_, error] = joined(begun, rest)
+                assert error[1]["error"]["code"] == "submit_unknown"
+                video = await (await second.get(f"/v1/videos/{job_id}")).json()
+                assert (video["status"], video["error"]["code"]) == ("failed", "submit_unknown")
+            [row] = await books.rows()
+        assert len(provider.submits) == 1
+        assert (row.end_reason, row.estimated) == ("crashed", True)
