@@ -170,6 +170,7 @@ class Application:
 
     def _measure(self, gate: Admission, targets: Targets) -> None:
         """Tell the metrics where to look for what is so at the moment."""
+        gate.refusals = (self.metrics.refused, *([self._log.refused] if self._log is not None else ()))
         self.metrics.open_calls = lambda: gate.open
         self.metrics.open_jobs = self._media.engine.open_jobs
         self.metrics.health = lambda: targets.health.snapshot(time.monotonic())

@@ -74,8 +74,8 @@ async def test_a_line_a_call_and_no_secret_anywhere(tmp_path: Path, capfd: pytes
             await whole(await gate.ask(asked("denied"), authorization=token, x_request_id="call-2")),
             await whole(await gate.ask(asked("broken", stream=True), authorization=token, x_request_id="call-3")),
             await whole(await gate.ask(asked("half", stream=True), authorization=token)),
-            await whole(await gate.ask(asked("good"), authorization="Bearer sk-tl-wrong")),
-            await whole(await gate.ask(asked("good", n="x"), authorization=token)),
+            await whole(await gate.ask(asked("good"), authorization="Bearer sk-tl-wrong", x_request_id="call-5")),
+            await whole(await gate.ask(asked("good", n="x"), authorization=token, x_request_id="call-6")),
         ]
         assert "key *** is used up" in errors[2]
         left = await gate.ask(asked("slow", stream=True), authorization=token, x_request_id="call-4")
@@ -87,6 +87,7 @@ async def test_a_line_a_call_and_no_secret_anywhere(tmp_path: Path, capfd: pytes
         assert "trunkline_open_calls 0.0" in metrics
         assert 'trunkline_cost_usd_total{model="good",provider="up"} 0.002' in metrics
         assert 'trunkline_upstream_usable{credential="literal:' in metrics
+        assert 'trunkline_refused_calls_total{error="invalid_api_key",route="/v1/chat/completions"} 1.0' in metrics
     written = capfd.readouterr().err
     lines = {line["call"]: line for line in read_lines(written)}
     good = lines["call-1"]
@@ -96,6 +97,9 @@ async def test_a_line_a_call_and_no_secret_anywhere(tmp_path: Path, capfd: pytes
     assert (lines["call-2"]["end"], lines["call-2"]["error"]) == ("failed", "upstream_auth")
     assert lines["call-3"]["end"] == "failed"
     assert (lines["call-4"]["end"], lines["call-4"]["estimated"]) == ("cancelled", True)
+    for call, key, error in (("call-5", None, "invalid_api_key"), ("call-6", new.key.id, "invalid_value")):
+        line = lines[call]
+        assert (line["end"], line.get("key"), line["error"]) == ("not_admitted", key, error)
     for secret in (PROMPT, REPLY, UPSTREAM_KEY, ADMIN_KEY, new.token, "sk-tl-wrong"):
         assert secret not in written
         assert secret not in metrics

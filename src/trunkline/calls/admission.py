@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import msgspec
+from msgspec import Struct
 
 from trunkline.calls.billing import Billing, Hold
 from trunkline.calls.gate import Admitted
@@ -25,6 +26,16 @@ from trunkline.policy.rate import headers as rate_headers
 from trunkline.policy.rate import refusal
 
 Watcher = Callable[[Settlement, LedgerRow], None]
+
+
+class Refusal(Struct, frozen=True):
+    """A call that was not let in: for its key, its rates or budget, or for what it says."""
+
+    call: str
+    key: str
+    route: str
+    error: str
+    status: int
 
 
 class Admission:
@@ -48,6 +59,8 @@ class Admission:
         self._rates = rates
         self._required = required
         self._watchers = watchers
+        self.refusals: tuple[Callable[[Refusal], None], ...] = ()
+        """Who hears of calls that are not let in; set by the composition root."""
         self.open = 0
         """Calls that were let in and have not ended."""
         self._name = secrets.token_hex(8)
@@ -107,6 +120,12 @@ class Admission:
         if verdict.short is not None:
             raise refusal(verdict)
         return verdict, passed
+
+    def refused(self, request_id: str, caller: Caller | None, path: str, error: GatewayError) -> None:
+        """Note a call that was not let in; see the port."""
+        refusal = Refusal(request_id, caller.key.id if caller else "", path, error.code, error.status)
+        for watch in self.refusals:
+            watch(refusal)
 
     def _cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
         return self._pricing.of(target, usage, tally.started_ms, tally.media, estimated=tally.estimated).microusd

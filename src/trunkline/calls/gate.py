@@ -8,6 +8,7 @@ from msgspec import Struct
 from trunkline.calls.meter import Settlement, Tally
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
 from trunkline.core.events import Usage
 from trunkline.core.route import Route, RouteTarget
 
@@ -32,3 +33,6 @@ class Gate(Protocol):
 
     async def admit(self, caller: Caller, request: ChatRequest, route: Route) -> Admitted:
         """Let a call in. Raises GatewayError: `model_not_allowed`, `rate_limit_exceeded`, `budget_exceeded`."""
+
+    def refused(self, request_id: str, caller: Caller | None, path: str, error: GatewayError) -> None:
+        """Note a call that was not let in; `caller` None: nobody knows whose it is."""

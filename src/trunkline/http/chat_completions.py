@@ -63,6 +63,7 @@ class ChatCompletions:
         """Answer one request."""
         request_id = read_request_id(exchange)
         headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
+        caller = None
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             if traceparent := exchange.header(b"traceparent"):
@@ -88,6 +89,7 @@ class ChatCompletions:
                 caller = replace(caller, trace=True)
             admitted = await self._gate.admit(caller, request, route)
         except GatewayError as error:
+            self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)
             return
         upstreams = self._recorder.over(self._upstreams, caller, request.model)

@@ -28,12 +28,14 @@ class Embeddings:
         """Answer one request."""
         request_id = read_request_id(exchange)
         headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
+        caller = None
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             request = _parse(exchange.body)
             route = self._live.table.route(request.model)
             admitted = await self._gate.admit(caller, request, route)
         except GatewayError as error:
+            self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)
             return
         call = EmbeddingCall(self._upstreams, self._targets, route, request, caller, admitted)

@@ -9,6 +9,7 @@ import time
 import msgspec
 from msgspec import Raw, Struct
 
+from trunkline.calls.admission import Refusal
 from trunkline.calls.meter import Settlement
 from trunkline.core.money import LedgerRow, usd
 
@@ -26,7 +27,7 @@ class Line(Struct, omit_defaults=True):
     at: str
     call: str
     end: str
-    """How it ended: `completed`, `failed`, `cancelled`, `timeout`, `refused`, `shutdown`, `crashed`."""
+    """How it ended: `completed`, `failed`, `cancelled`, `timeout`, `refused`, `shutdown`, `crashed`, `not_admitted`."""
     ms: int
     status: int = 0
     error: str = ""
@@ -74,6 +75,20 @@ class CallLog:
             if messages is not None and len(bytes(messages)) <= LONGEST_PROMPT_BYTES:
                 prompt = Raw(msgspec.json.encode(msgspec.json.decode(messages)))  # on one line
         self._add(row, prompt, trace_of(settlement.caller.traceparent))
+
+    def refused(self, refusal: Refusal) -> None:
+        """Write the line of a call that was not let in."""
+        line = Line(
+            at=_instant(time.time_ns() // 1_000_000),
+            call=refusal.call,
+            end="not_admitted",
+            ms=0,
+            status=refusal.status,
+            error=refusal.error,
+            key=refusal.key,
+            route=refusal.route,
+        )
+        self._lines.append(msgspec.json.encode(line) + b"\n")
 
     def job_ended(self, row: LedgerRow) -> None:
         """Write the line of a job that has ended."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
+from trunkline.calls.admission import Refusal
 from trunkline.calls.meter import GAP_BOUNDS_S, Settlement
 from trunkline.core.money import LedgerRow, usd
 
@@ -16,6 +17,7 @@ FIRST_EVENT_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 12
 DURATION_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 NAMES = {
     "trunkline_calls": "Calls by how they ended.",
+    "trunkline_refused_calls": "Calls that were not let in, by the error's code.",
     "trunkline_first_event_seconds": "From the request to the first event of its answer.",
     "trunkline_inter_event_seconds": "Between two reads of an answer's events.",
     "trunkline_call_duration_seconds": "From the request to the end of its answer.",
@@ -50,6 +52,7 @@ class Metrics:
         """Lines of the call log that were dropped."""
         self._series: dict[tuple[str, str, str], _Series] = {}
         self._cache: dict[str, int] = {}
+        self._refused: dict[tuple[str, str], int] = {}
         self._jobs: dict[tuple[str, str, str, str], _Jobs] = {}
         self._repairs: dict[tuple[str, str], int] = {}
 
@@ -69,6 +72,11 @@ class Metrics:
         series.cost += row.cost_microusd or 0
         for rule, count in settlement.repairs.items():
             self._repairs[provider, rule] = self._repairs.get((provider, rule), 0) + count
+
+    def refused(self, refusal: Refusal) -> None:
+        """Count a call that was not let in."""
+        place = (refusal.route, refusal.error)
+        self._refused[place] = self._refused.get(place, 0) + 1
 
     def job_ended(self, row: LedgerRow) -> None:
         """Count a job that has ended."""
@@ -123,7 +131,10 @@ class Metrics:
         cached = _counter("trunkline_cached_calls", ("cache",))
         for use, count in self._cache.items():
             cached.add_metric([use], count)
-        yield cached
+        refused = _counter("trunkline_refused_calls", ("route", "error"))
+        for place, count in self._refused.items():
+            refused.add_metric(list(place), count)
+        yield from (cached, refused)
         yield from self._of_jobs()
         yield from self._of_now()
 
