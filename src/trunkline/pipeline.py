@@ -12,7 +12,7 @@ from trunkline.quirks import QUIRKS
 from trunkline.wire.aws_events import PRELUDE_BYTES, AwsEventReader, is_prelude
 from trunkline.wire.chunk_checks import ChunkChecks
 from trunkline.wire.error_body import plain_words
-from trunkline.wire.frame import UNREADABLE, Frame
+from trunkline.wire.frame import UNREADABLE, Frame, Reader
 from trunkline.wire.loose import read_loose
 from trunkline.wire.openai_chunk import Chunk
 from trunkline.wire.read import as_dict
@@ -36,7 +36,7 @@ class ChatLine:
         """Comments seen so far: the upstream is alive and has nothing to say."""
         self._n = n
         self._salt = salt
-        self._reader = dialect.reader(dialect.parse, notes)
+        self._reader: Reader | None = None  # an answer that comes whole needs none
         self._decoder = dialect.decoder(notes, n, salt)
         self._filters: list[EventFilter] = [
             quirk.events(notes) for quirk in (QUIRKS[name] for name in quirks) if quirk.events is not None
@@ -73,12 +73,13 @@ class ChatLine:
         """Take the next bytes, cut anywhere."""
         if self._fresh:
             data = self._open(data)
-        frames = self._reader.feed(data)
+        frames = self._reading().feed(data)
         return self._run(frames) if frames else []
 
     def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:
         """Say that no more bytes come; see `Normaliser.close`."""
-        events = self._run([*self._reader.feed(self._head), *self._reader.close()])
+        frames = [*self._reader.feed(self._head), *self._reader.close()] if self._reader is not None else []
+        events = self._run(frames) if frames else []
         if self.checks is not None:
             self.checks.close()
         if self.over:
@@ -90,6 +91,11 @@ class ChatLine:
 
     def whole(self, body: bytes) -> list[Event]:
         """Read an answer that was asked for unstreamed and has come to its end."""
+        if self.dialect.whole is not None and self.checks is None and not self._filters:
+            said = self.dialect.whole(body)
+            if said is not None:
+                self._normaliser.over = True
+                return said
         try:
             value = self.dialect.parse(body)
         except UNREADABLE:
@@ -100,6 +106,11 @@ class ChatLine:
     def fail(self, failed: Failed) -> list[Event]:
         """End the stream with a failure that is not the bytes' own, such as a time limit."""
         return self._normaliser.feed([failed])
+
+    def _reading(self) -> Reader:
+        if self._reader is None:
+            self._reader = self.dialect.reader(self.dialect.parse, self.notes)
+        return self._reader
 
     def _open(self, data: bytes) -> bytes:
         """Look at the first bytes: binary framing is told by its checksum. Gives what is to be read."""
@@ -168,4 +179,4 @@ class ChatLine:
         self.dialect = dialect
         self._decoder = dialect.decoder(self.notes, self._n, self._salt)
         self._normaliser = Normaliser(self.notes, ends_open=dialect.ends_open)
-        self._reader.use(dialect.parse, frames)
+        self._reading().use(dialect.parse, frames)

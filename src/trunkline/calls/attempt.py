@@ -37,6 +37,9 @@ _FAILURES = {
 }
 
 
+_ANSWERS = frozenset(ANSWERS)
+
+
 class Attempt:
     """Reads one target's answer. `first` once, then `read` until `over`; `aclose` always."""
 
@@ -98,7 +101,7 @@ class Attempt:
         events: list[Event] = []
         while not self.over:
             events += await self.read()
-            if any(isinstance(event, ANSWERS) for event in events):
+            if answers(events):
                 break
         return events
 
@@ -204,6 +207,14 @@ class Attempt:
         what = "the provider sent nothing for" if self._answering else "the provider's answer did not begin within"
         self.notes.add("upstream_incomplete")
         return [*self._line.fail(_timeout(limit, what))]
+
+
+def answers(events: list[Event]) -> bool:
+    """Say whether an answer has begun: from there on it is this target's answer, and its failure."""
+    for event in events:  # noqa: SIM110 - half the time of `any`
+        if type(event) in _ANSWERS:
+            return True
+    return False
 
 
 def _failed(error: UpstreamError) -> Failed:

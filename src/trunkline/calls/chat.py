@@ -6,9 +6,9 @@ import time
 
 from msgspec.structs import replace
 
-from trunkline.calls.attempt import Attempt
+from trunkline.calls.attempt import Attempt, answers
 from trunkline.calls.gate import Admitted
-from trunkline.calls.hedge import Race, answers
+from trunkline.calls.hedge import Race
 from trunkline.calls.meter import CacheUse, Meter
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
@@ -98,7 +98,7 @@ class ChatCall:
             tries = tries + 1 if asked is self._asked else 1
             events = await self._try(asked)
             last = events[-1]
-            if not isinstance(last, Failed) or answers(events):
+            if type(last) is not Failed or answers(events):
                 self._targets.health.succeeded(asked.key, time.monotonic(), time.monotonic() - begun)
                 return self._metered(events)
             failure = judge(last.code, last.status, last.retry_after_s, self.route.settings.fallback_on)

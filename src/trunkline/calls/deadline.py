@@ -9,7 +9,7 @@ class Deadline:
     `asyncio.timeout` would cost a timer for each read; this one looks again when its timer fires.
     """
 
-    __slots__ = ("_armed", "_handle", "_loop", "_task", "expired", "when")
+    __slots__ = ("_armed", "_fires_at", "_handle", "_loop", "_task", "expired", "when")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -18,6 +18,7 @@ class Deadline:
         self._task = task
         self._armed = False
         self._handle: asyncio.TimerHandle | None = None
+        self._fires_at = 0.0
         self.expired = False
         self.when = 0.0
 
@@ -25,10 +26,10 @@ class Deadline:
         """Limit the wait that comes now to an instant of the loop's clock."""
         self.when = when
         self._armed = True
-        if self._handle is None:
-            self._handle = self._loop.call_at(when, self._fire)
-        elif when < self._handle.when():
-            self._handle.cancel()
+        if self._handle is None or when < self._fires_at:
+            if self._handle is not None:
+                self._handle.cancel()
+            self._fires_at = when
             self._handle = self._loop.call_at(when, self._fire)
 
     def disarm(self) -> None:
@@ -54,6 +55,7 @@ class Deadline:
         if not self._armed:
             return
         if self._loop.time() < self.when:
+            self._fires_at = self.when
             self._handle = self._loop.call_at(self.when, self._fire)
             return
         self.expired = True

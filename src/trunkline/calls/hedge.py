@@ -4,9 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from trunkline.calls.attempt import Attempt
+from trunkline.calls.attempt import Attempt, answers
 from trunkline.core.events import Event, Failed
-from trunkline.core.stream import ANSWERS
 from trunkline.routing import order
 
 Asking = Callable[[order.Attempt], Awaitable[tuple[Attempt, list[Event]]]]
@@ -72,11 +71,6 @@ class Race:
         else:  # both at once
             self.lost.append(asked)
             await attempt.aclose()
-
-
-def answers(events: list[Event]) -> bool:
-    """Say whether an answer began before it failed: then it is this target's answer, and its failure."""
-    return any(isinstance(event, ANSWERS) for event in events)
 
 
 async def _of(asking: Awaitable[tuple[Attempt, list[Event]]]) -> tuple[Attempt, list[Event]]:

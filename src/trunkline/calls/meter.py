@@ -28,7 +28,6 @@ from trunkline.core.money import EndReason
 from trunkline.core.route import RouteTarget
 from trunkline.policy.tokens import TokenCount, count_request
 
-_TEXTS = (ReasoningDelta, RefusalDelta)
 HEDGED = "hedged"
 """In the ledger, in place of an error's code, of targets that were asked as well and broken off."""
 CacheUse = Literal["", "hit", "miss"]
@@ -123,20 +122,19 @@ class Meter:
         return events
 
     def _note(self, event: Event) -> None:
-        kind = type(event)
-        if kind in _TEXTS:
-            self._tokens.add(event.text)  # type: ignore[union-attr]
-        elif isinstance(event, UsageReported):
+        if type(event) is UsageReported:
             self._usage = event.usage
-        elif isinstance(event, Ended):
+        elif type(event) is Ended:
             self._ended = True
-        elif isinstance(event, ToolCallDelta):
+        elif type(event) is ReasoningDelta or type(event) is RefusalDelta:
+            self._tokens.add(event.text)
+        elif type(event) is ToolCallDelta:
             self._tokens.add(event.arguments)
-        elif isinstance(event, ToolCallStarted):
+        elif type(event) is ToolCallStarted:
             self._tokens.add(event.name)
-        elif isinstance(event, MediaReady):
+        elif type(event) is MediaReady:
             self._media += 1
-        elif isinstance(event, Failed):
+        elif type(event) is Failed:
             self._failed = event
 
     @property
@@ -242,7 +240,7 @@ class Meter:
                 repairs=repairs,
                 credential=credential,
                 cache=cache,
-                gaps=tuple(self._gaps),
+                gaps=tuple(self._gaps) if self._fed_at > self._first_at else (),
                 gaps_s=self._fed_at - self._first_at,
             )
         )

@@ -101,7 +101,7 @@ class Pricing:
 
     def _bound(self, request: ChatRequest) -> Usage:
         """Give the most tokens that a request may come to."""
-        size = sum(len(bytes(raw)) for raw in request.fields.values())
+        size = sum(map(len, map(bytes, request.fields.values())))
         if size <= SHORT_BYTES:
             inputs = size // BYTES_PER_TOKEN
         else:  # perhaps for its pictures, which are not text

@@ -38,6 +38,8 @@ class ChatDialect(NamedTuple):
     """(HTTP status, body, `retry-after`) → the error in our words."""
     recognises: Callable[[dict[str, Any]], bool]
     """Whether an answer's first JSON object is of this dialect (an upstream may be configured wrongly)."""
+    whole: Callable[[bytes], list[Event] | None] | None = None
+    """The events of a usual unstreamed answer, at one go and as the long way would give them; None: go the long way."""
     ends_open: bool = False
     """Whether a stream of this dialect may end without a finish reason and an end mark."""
 

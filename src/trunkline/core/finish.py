@@ -34,6 +34,7 @@ _FAILURES = {
     "canceled", "abort", "aborted", "timeout", "error_limit", "user_cancel", "malformed_tool_use",
     "malformed_model_output", "rate_limit",
 }  # fmt: skip
+_OPENAI = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 _NOTHING = {"", "null", "none", "undefined", "in_progress"}
 _PARTS: tuple[tuple[str, FinishReason], ...] = (
     ("filter", "content_filter"), ("safety", "content_filter"), ("moderat", "content_filter"),
@@ -61,6 +62,8 @@ def read_finish(word: str) -> FinishReason | None:
 
 def is_failure(word: str) -> bool:
     """Say whether a finish reason means that the answer broke."""
+    if word in _OPENAI:
+        return False
     key = _key(word)
     return key in _FAILURES or (key not in _WORDS and ("error" in key or "fail" in key))
 
@@ -73,4 +76,4 @@ def is_word(word: str) -> bool:
 
 def is_known(word: str) -> bool:
     """Say whether OpenAI itself uses this word."""
-    return word in {"stop", "length", "tool_calls", "content_filter", "function_call"}
+    return word in _OPENAI

@@ -167,20 +167,19 @@ class Normaliser:
     def _take(self, event: Event, out: list[Event]) -> None:
         if self.over:
             return
-        kind = type(event)
-        if kind in _SAID:
+        if type(event) in _SAID:
             self._say(event, out)  # type: ignore[arg-type]
-        elif isinstance(event, Started):
+        elif type(event) is Started:
             self._start(event, out)
-        elif isinstance(event, Finished):
+        elif type(event) is Finished:
             self._finish(event, out)
-        elif isinstance(event, UsageReported):
+        elif type(event) is UsageReported:
             if self._usage is not None:
                 self._notes.add("usage_repeated")
             self._usage = event
-        elif isinstance(event, Ended):
+        elif type(event) is Ended:
             self.marked = True
-        elif isinstance(event, Failed):
+        elif type(event) is Failed:
             self.over = True
             out.append(event)
         else:

@@ -26,12 +26,14 @@ from trunkline.wire.media_shapes import is_pending, media_in
 from trunkline.wire.openai_choice import ChoiceReader
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk
 from trunkline.wire.pieces import read_piece
+from trunkline.wire.plain_completion import read_plain_completion
 from trunkline.wire.read import as_count, as_dict, as_index, as_name, as_text
 from trunkline.wire.reader import EventReader
 from trunkline.wire.repeated import ReasoningText, Repeated
 from trunkline.wire.usage import read_usage
 
 _NO_DELTA = Delta()
+_encode = msgspec.json.Encoder().encode
 MAX_CHOICES = 128
 _INCLUDE_USAGE = Raw(b'{"include_usage":true}')
 
@@ -300,7 +302,7 @@ class ChatDecoder:
 def build(request: ChatRequest, target: Target) -> UpstreamRequest:
     """Build the request: every member as it was sent, usage asked for, members renamed and dropped as the TOML says."""
     fields = dict(request.fields)
-    fields["model"] = Raw(msgspec.json.encode(target.model))
+    fields["model"] = Raw(_encode(target.model))
     options = fields.pop("stream_options", None)
     if request.stream:
         fields["stream"] = Raw(b"true")
@@ -311,7 +313,7 @@ def build(request: ChatRequest, target: Target) -> UpstreamRequest:
         if old in fields:
             value = fields.pop(old)
             fields.setdefault(new, value)
-    return UpstreamRequest(target.path or "/chat/completions", msgspec.json.encode(fields))
+    return UpstreamRequest(target.path or "/chat/completions", _encode(fields))
 
 
 def _stream_options(asked: Raw | None) -> Raw:
@@ -336,4 +338,6 @@ def _error(status: int, body: bytes, retry_after: str) -> UpstreamError:
     return read_error_body(status, body, retry_after)
 
 
-DIALECT = ChatDialect("openai_chat", parse_chunk, _reader, ChatDecoder, build, _error, recognises)
+DIALECT = ChatDialect(
+    "openai_chat", parse_chunk, _reader, ChatDecoder, build, _error, recognises, read_plain_completion
+)

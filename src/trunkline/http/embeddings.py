@@ -12,7 +12,7 @@ from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
-from trunkline.ingress.request_body import read_fields, typed
+from trunkline.ingress.request_body import STRING, read_fields, typed
 
 
 class Embeddings:
@@ -68,7 +68,7 @@ def _told(call: EmbeddingCall) -> list[tuple[str, str]]:
 
 def _parse(body: bytes) -> ChatRequest:
     fields = read_fields(body)
-    model = typed(fields, "model", str, "a string")
+    model = typed(fields, "model", STRING, "a string")
     if not model or "input" not in fields:
         missing = "input" if model else "model"
         raise GatewayError("missing_required_parameter", f"`{missing}` is required.", param=missing)

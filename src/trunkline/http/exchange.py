@@ -107,7 +107,7 @@ class Exchange:
         self._wire.cut()
 
     def _head(self, status: int, headers: Headers) -> bytes:
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
         close = "" if self._wire.keep_alive else "connection: close\r\n"
         return _LINES[status] + f"{lines}{close}\r\n".encode("latin-1", "replace")
 

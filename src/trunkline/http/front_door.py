@@ -34,6 +34,8 @@ class FrontDoor(HttpToolsProtocol):
         self._pieces: list[bytes] = []
         self._size = 0
         self._writable: asyncio.Future[None] | None = None
+        self._rested_at = 0.0
+        self._rest: asyncio.TimerHandle | None = None
         self.keep_alive = True
         self.http_1_0 = False
 
@@ -52,6 +54,8 @@ class FrontDoor(HttpToolsProtocol):
             exchange.gone = True
             if exchange.task is not None:
                 exchange.task.cancel()
+        if self._rest is not None:
+            self._rest.cancel()
         self._wake()
         super().connection_lost(exc)
 
@@ -152,6 +156,7 @@ class FrontDoor(HttpToolsProtocol):
     def _to_asgi(self) -> None:
         """Hand the request over: the parent makes its scope from the URL and the headers."""
         url, headers, expects = self.url, self.headers, self.expect_100_continue
+        self._rested_at = self.loop.time()
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(headers)
@@ -202,10 +207,21 @@ class FrontDoor(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if not self.keep_alive:
             self.transport.close()
-        elif not self.transport.is_closing():
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+        else:
+            self._rested_at = self.loop.time()
+            if self._rest is None and not self.transport.is_closing():
+                self._rest = self.loop.call_later(self.timeout_keep_alive, self._look_at_rest)
+
+    def _look_at_rest(self) -> None:
+        """Close a connection that has been at rest for too long; a timer for each answer would cost more."""
+        self._rest = None
+        if self._exchange is not None or self.transport.is_closing():
+            return
+        left_s = self._rested_at + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._rest = self.loop.call_later(left_s, self._look_at_rest)
+        elif self.cycle is None or self.cycle.response_complete:
+            self.timeout_keep_alive_handler()
 
     def cut(self) -> None:
         """Break the connection off."""

@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Raw
 
 from trunkline.core.errors import GatewayError
 from trunkline.ingress.request_body import typed
 
 NAME = "callback_url"
+_URL = msgspec.json.Decoder(str | None)
 LONGEST = 2048
 
 
 def read_callback(fields: Mapping[str, Raw]) -> str:
     """Read the member of a body, empty when it is absent. Raises GatewayError `invalid_value`."""
-    return check_callback(typed(dict(fields), NAME, str | None, "a URL") or "")
+    return check_callback(typed(dict(fields), NAME, _URL, "a URL") or "")
 
 
 def check_callback(url: str) -> str:

@@ -22,6 +22,8 @@ from trunkline.core.events import (
 )
 from trunkline.ingress.openai_chat import usage_members
 
+_encode = msgspec.json.Encoder().encode
+
 
 class _Call:
     def __init__(self, event: ToolCallStarted) -> None:
@@ -101,40 +103,41 @@ class Collector:
     def feed(self, events: list[Event]) -> None:
         """Take the next events."""
         for event in events:
-            if isinstance(event, TextDelta):
+            if type(event) is TextDelta:
                 choice = self._choice(event.choice)
                 choice.text.append(event.text)
                 if event.logprobs is not None:
                     choice.logprobs.append(event.logprobs)
-            elif isinstance(event, ReasoningDelta):
+            elif type(event) is ReasoningDelta:
                 self._choice(event.choice).reason(event)
-            elif isinstance(event, RefusalDelta):
+            elif type(event) is RefusalDelta:
                 self._choice(event.choice).refusal.append(event.text)
-            elif isinstance(event, ToolCallStarted):
+            elif type(event) is ToolCallStarted:
                 self._choice(event.choice).calls.append(_Call(event))
-            elif isinstance(event, ToolCallDelta):
+            elif type(event) is ToolCallDelta:
                 self._choice(event.choice).calls[event.call].arguments.append(event.arguments)
             else:
                 self._note(event)
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, Started):
+        if type(event) is Started:
             self._id = event.id or self._id
             self._created = event.created or self._created
-        elif isinstance(event, Finished):
+        elif type(event) is Finished:
             self._choice(event.choice).finish = event.reason
-        elif isinstance(event, UsageReported):
+        elif type(event) is UsageReported:
             self.usage = event.usage
-        elif isinstance(event, Failed):
+        elif type(event) is Failed:
             self.failed = event
-        elif isinstance(event, Extras):
+        elif type(event) is Extras:
             target = self._members if event.choice is None else self._choice(event.choice).extras
             target.update(event.fields)
 
     def _choice(self, index: int) -> _Choice:
-        while len(self._choices) <= index:
-            self._choices.append(_Choice())
-        return self._choices[index]
+        choices = self._choices
+        while len(choices) <= index:
+            choices.append(_Choice())
+        return choices[index]
 
     def body(self) -> bytes:
         """Write the completion; `failed` must be None."""
@@ -149,4 +152,4 @@ class Collector:
             "usage": usage_members(self.usage, self.cost_usd),
             **self._members,
         }
-        return msgspec.json.encode(members)
+        return _encode(members)

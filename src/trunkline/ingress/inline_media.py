@@ -12,10 +12,17 @@ class InlineMedia:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the line's next events; the same list comes back when there is no medium in it."""
-        if not any(type(event) is MediaReady for event in events):
-            if len(self._spoken) < 1:
-                self._spoken.update(event.choice for event in events if type(event) is TextDelta)
-            return events
+        spoken = self._spoken
+        for event in events:
+            if type(event) is MediaReady:
+                return self._rewritten(events)
+        if not spoken:
+            for event in events:
+                if type(event) is TextDelta:
+                    spoken.add(event.choice)
+        return events
+
+    def _rewritten(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
         for event in events:
             if isinstance(event, MediaReady):

@@ -24,7 +24,7 @@ from trunkline.core.events import (
     Usage,
     UsageReported,
 )
-from trunkline.ingress.request_body import read_fields, typed
+from trunkline.ingress.request_body import STRING, read_fields, typed
 
 _BLOCK_BYTES = 64 * 1024  # what is joined into one write
 _PIECE_CHARS = 40_000  # no line of the stream passes 64 KiB (wire.md 0.18)
@@ -44,27 +44,33 @@ class _Message(Struct):
     role: str
 
 
+_MESSAGES = msgspec.json.Decoder(list[_Message])
+_COUNT = msgspec.json.Decoder(int | None)
+_FLAG = msgspec.json.Decoder(bool | None)
+_OPTIONS = msgspec.json.Decoder(_StreamOptions | None)
+
+
 def parse(body: bytes) -> ChatRequest:
     """Read a chat request's body.
 
     Raises GatewayError (400) that names the member and what is allowed. Members that are not read here are kept.
     """
     fields = read_fields(body)
-    model = typed(fields, "model", str, "a string")
+    model = typed(fields, "model", STRING, "a string")
     if not model:
         raise GatewayError("missing_required_parameter", "`model` is required: the name of a model.", param="model")
-    messages = typed(fields, "messages", list[_Message], "an array of objects that each have a `role`")
+    messages = typed(fields, "messages", _MESSAGES, "an array of objects that each have a `role`")
     if not messages:
         raise GatewayError(
             "missing_required_parameter",
             "`messages` is required: an array with at least one message.",
             param="messages",
         )
-    n = typed(fields, "n", int | None, "a whole number from 1 to 128")
+    n = typed(fields, "n", _COUNT, "a whole number from 1 to 128")
     if n is not None and not 1 <= n <= 128:
         raise GatewayError("invalid_value", f"`n` is {n}; it must be from 1 to 128.", param="n")
-    stream = typed(fields, "stream", bool | None, "true or false") or False
-    options = typed(fields, "stream_options", _StreamOptions | None, "an object with `include_usage`: true or false")
+    stream = typed(fields, "stream", _FLAG, "true or false") or False
+    options = typed(fields, "stream_options", _OPTIONS, "an object with `include_usage`: true or false")
     if options is not None and not stream:
         raise GatewayError(
             "invalid_value", "`stream_options` is only allowed with `stream`: true.", param="stream_options"

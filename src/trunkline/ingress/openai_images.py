@@ -50,22 +50,27 @@ class Drawn(Struct, frozen=True):
     revised_prompt: str = ""
 
 
+_ANY = msgspec.json.Decoder(Any)
+_GIVEN_AS: msgspec.json.Decoder[ImageAs | None] = msgspec.json.Decoder(ImageAs | None)
+_NAME: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
+
+
 def parse_images(fields: dict[str, Raw], files: tuple[MediaInput, ...], form: ImagesForm) -> ImagesAsk:
     """Read a request, from JSON or a form. Raises GatewayError (400) that names the member and what is allowed."""
     model = read_model(fields)
-    stream = read_flag(typed(fields, "stream", Any, "")) if "stream" in fields else False
+    stream = read_flag(typed(fields, "stream", _ANY, "")) if "stream" in fields else False
     if stream is None and bytes(fields["stream"]) != b"null":
         raise GatewayError("invalid_value", "`stream` must be true or false.", param="stream")
-    given_as: ImageAs = typed(fields, "response_format", ImageAs | None, "`url` or `b64_json`") or "both"
+    given_as = typed(fields, "response_format", _GIVEN_AS, "`url` or `b64_json`")
     roles = (*(one.role for one in files), *map(role_of, fields))
     if form == "edits" and not any(role and role != "mask" for role in roles):
         raise GatewayError("missing_required_parameter", "`image` is required: a picture to edit.", param="image")
-    return ImagesAsk(model, fields, files, bool(stream), given_as, read_callback(fields))
+    return ImagesAsk(model, fields, files, bool(stream), given_as or "both", read_callback(fields))
 
 
 def read_model(fields: dict[str, Raw]) -> str:
     """Read the member `model`. Raises GatewayError (400)."""
-    model = typed(fields, "model", str | None, "a string")
+    model = typed(fields, "model", _NAME, "a string")
     if not model:
         raise GatewayError(
             "missing_required_parameter", "`model` is required; GET /v1/models lists all.", param="model"

@@ -1,6 +1,6 @@
 """Reading a client's JSON body member by member, with errors that name the member."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -10,6 +10,7 @@ from trunkline.wire.frame import UNREADABLE
 
 T = TypeVar("T")
 _fields = msgspec.json.Decoder(dict[str, Raw])
+STRING = msgspec.json.Decoder(str)
 
 
 def read_fields(body: bytes) -> dict[str, Raw]:
@@ -24,13 +25,12 @@ def read_fields(body: bytes) -> dict[str, Raw]:
         raise GatewayError("invalid_json", "The body is nested too deeply.") from None
 
 
-def typed(fields: dict[str, Raw], name: str, kind: type[T] | Any, allowed: str) -> T | None:
+def typed(fields: dict[str, Raw], name: str, kind: "msgspec.json.Decoder[T]", allowed: str) -> T | None:
     """Read one member, None when it is absent. Raises GatewayError `invalid_value` (400) that says what is allowed."""
     raw = fields.get(name)
     if raw is None:
         return None
     try:
-        value: T = msgspec.json.decode(raw, type=kind)
+        return kind.decode(raw)
     except UNREADABLE:
         raise GatewayError("invalid_value", f"`{name}` must be {allowed}.", param=name) from None
-    return value

@@ -63,6 +63,16 @@ class Tariff(Struct, frozen=True):
         for start, dearer in self.tokens[1:]:
             if usage.prompt_tokens > start:
                 price = dearer
+        if not (
+            usage.cached_tokens
+            or usage.cache_write_tokens
+            or usage.audio_input_tokens
+            or usage.image_input_tokens
+            or usage.reasoning_tokens
+            or usage.audio_output_tokens
+            or usage.image_output_tokens
+        ):  # most calls
+            return -(-(usage.prompt_tokens * price.input + usage.completion_tokens * price.output) // PICO)
         cached, audio_in, image_in = usage.cached_tokens, usage.audio_input_tokens, usage.image_input_tokens
         reasoning, audio_out, image_out = usage.reasoning_tokens, usage.audio_output_tokens, usage.image_output_tokens
         written = usage.cache_write_tokens

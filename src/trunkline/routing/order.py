@@ -2,25 +2,23 @@
 
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
 from trunkline.core.route import Route, RouteTarget
 from trunkline.core.secret import Secret
 from trunkline.routing.fallback import Failure
 from trunkline.routing.health import Health, Key
 
 
-class Attempt(Struct, frozen=True):
+class Attempt:
     """One target with one of its credentials (None: it needs none)."""
 
-    item: RouteTarget
-    credential: Secret | None = None
+    __slots__ = ("credential", "item", "key")
 
-    @property
-    def key(self) -> Key:
+    def __init__(self, item: RouteTarget, credential: Secret | None = None) -> None:
+        self.item = item
+        self.credential = credential
+        target = item.target
+        self.key: Key = (target.provider, target.model, credential.name if credential else "")
         """What its health is kept under."""
-        target = self.item.target
-        return target.provider, target.model, self.credential.name if self.credential else ""
 
 
 def plan(route: Route, health: Health, now: float, *, chance: float = 0.0, turn: int = 0) -> list[Attempt]:

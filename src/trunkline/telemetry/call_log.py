@@ -5,6 +5,7 @@ import os
 import queue
 import threading
 import time
+from functools import lru_cache
 
 import msgspec
 from msgspec import Raw, Struct
@@ -181,4 +182,9 @@ def trace_of(traceparent: str) -> str:
 
 def _instant(ms: int) -> str:
     seconds, rest = divmod(ms, 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:03d}Z"
+    return f"{_second(seconds)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=16)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

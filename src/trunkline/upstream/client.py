@@ -19,6 +19,9 @@ from trunkline.upstream.tls import TlsContext
 TUNNEL_BYTES = 16 * 1024
 """The longest answer of a proxy to CONNECT."""
 
+HEADS = 256
+"""How many heads of requests are remembered."""
+
 CLOSING_TURNS = 10
 """Turns of the loop that closed transports get to say so: TLS takes a few."""
 
@@ -37,6 +40,7 @@ class Client:
     def __init__(self, environ: Mapping[str, str] | None = None, tls: TlsContext | None = None) -> None:
         self._pool = Pool(tls)
         self._origins = Origins(self._pool, Proxies(environ or {}))
+        self._heads: dict[tuple[str, str, tuple[tuple[str, str], ...]], bytes] = {}
 
     async def open(self, request: HttpRequest) -> Response:
         """Send a request and wait for the head of the answer; see `core.ports.HttpClient`."""
@@ -45,7 +49,7 @@ class Client:
         where = ""
         if origin.public_only and origin.proxy is not None:
             where = await _connecting(origin, request.connect_s, _vetted(origin))
-        head = _head(request, origin, target, where)
+        head = self._head(request, origin, target, where)
         bodiless = request.method == "HEAD"
         connection = None if request.fresh else origin.take()
         if connection is not None:
@@ -56,6 +60,18 @@ class Client:
                     raise
         connection = await _connecting(origin, request.connect_s, self._dial(origin, where))
         return await connection.exchange(head, request.body, bodiless=bodiless)
+
+    def _head(self, request: HttpRequest, origin: Origin, target: str, where: str) -> bytes:
+        """Give a request's head; all but the length of the body is the same for many requests."""
+        key = (request.method, request.url, request.headers)
+        head = self._heads.get(key) if not where else _head(request, origin, target, where)
+        if head is None:
+            if len(self._heads) >= HEADS:
+                self._heads.clear()
+            head = self._heads[key] = _head(request, origin, target, where)
+        if request.body or request.method in _WITH_BODY:
+            return b"%bcontent-length: %d\r\n\r\n" % (head, len(request.body))
+        return head + b"\r\n"
 
     async def aclose(self) -> None:
         """Close all connections; whoever still reads gets an HttpError."""
@@ -89,6 +105,7 @@ class Client:
 
 
 def _head(request: HttpRequest, origin: Origin, target: str, where: str) -> bytes:
+    """Write a head but for the length of the body and the empty line."""
     given = dict(request.headers)
     by_proxy = origin.proxy if not origin.tls else None
     if by_proxy is not None:
@@ -105,12 +122,10 @@ def _head(request: HttpRequest, origin: Origin, target: str, where: str) -> byte
         lines.append("accept-encoding: identity")
     if by_proxy is not None and by_proxy.authorization:
         lines.append(f"proxy-authorization: {by_proxy.authorization}")
-    if request.body or request.method in _WITH_BODY:
-        lines.append(f"content-length: {len(request.body)}")
     head = "\r\n".join(lines)
     if not head.count("\r") == head.count("\n") == len(lines) - 1 or "\0" in head:
         raise HttpError("protocol", "a header of the request holds a line break")
-    return f"{head}\r\n\r\n".encode()
+    return f"{head}\r\n".encode()
 
 
 async def _connecting(origin: Origin, connect_s: float, work: Coroutine[None, None, T]) -> T:

@@ -1,8 +1,9 @@
 """Reading what an upstream counted: OpenAI's usage object, in all the spellings it comes in."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from trunkline.core.events import Usage
 from trunkline.wire.mend import mend
@@ -50,6 +51,31 @@ class _Usage(Struct):
     predicted_n: Any = None
 
 
+Count = Annotated[int, Meta(ge=0, lt=2**53)]
+
+
+class _PlainInputs(Struct, frozen=True, forbid_unknown_fields=True):
+    cached_tokens: Count = 0
+    audio_tokens: Count = 0
+
+
+class _PlainOutputs(Struct, frozen=True, forbid_unknown_fields=True):
+    reasoning_tokens: Count = 0
+    audio_tokens: Count = 0
+    accepted_prediction_tokens: Count = 0
+    rejected_prediction_tokens: Count = 0
+
+
+class PlainUsage(Struct, forbid_unknown_fields=True):
+    """What OpenAI itself sends, and nothing else."""
+
+    prompt_tokens: Count
+    completion_tokens: Count
+    total_tokens: Count
+    prompt_tokens_details: _PlainInputs = _PlainInputs()
+    completion_tokens_details: _PlainOutputs = _PlainOutputs()
+
+
 _NO_DETAILS = _Details()
 _TICKS_PER_MICROUSD = 10_000  # 10^10 ticks are a dollar
 
@@ -60,6 +86,10 @@ def read_usage(value: Any) -> Usage | None:
     `completion_tokens` is taken as OpenAI means it, reasoning included; the quirk `reasoning_outside_total`
     repairs it for who counts otherwise.
     """
+    try:
+        return read_plain_usage(msgspec.convert(value, PlainUsage))
+    except (msgspec.ValidationError, RecursionError):
+        pass  # the usual case of all others
     if type(value) is list:
         value = next(dicts(value), None)
     raw = mend(value, _Usage)
@@ -92,6 +122,25 @@ def read_usage(value: Any) -> Usage | None:
         accepted_prediction_tokens=as_count(outputs.accepted_prediction_tokens),
         rejected_prediction_tokens=as_count(outputs.rejected_prediction_tokens),
         cost_microusd=_cost(raw),
+    )
+
+
+def read_plain_usage(raw: PlainUsage) -> Usage | None:
+    """Give what OpenAI counted; None where it is nothing but zeros."""
+    prompt, completion, total = raw.prompt_tokens, raw.completion_tokens, raw.total_tokens
+    if not (prompt or completion or total):
+        return None
+    inputs, outputs = raw.prompt_tokens_details, raw.completion_tokens_details
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=max(total, prompt + completion),
+        cached_tokens=min(inputs.cached_tokens, prompt),
+        audio_input_tokens=inputs.audio_tokens,
+        reasoning_tokens=outputs.reasoning_tokens,
+        audio_output_tokens=outputs.audio_tokens,
+        accepted_prediction_tokens=outputs.accepted_prediction_tokens,
+        rejected_prediction_tokens=outputs.rejected_prediction_tokens,
     )
 
 

@@ -80,9 +80,8 @@ class SqlMoney:
                 _add(counts, held.owners, held.day, reserved=now.amount - held.amount)
             if rows:
                 await connection.exec_driver_sql(self._insert, [msgspec.structs.astuple(row) for row in rows])
-            for row in rows:
-                owners = (row.key_id, row.group_id) if row.group_id else (row.key_id,)
-                _add(counts, owners, day_of(row.started_ms), spent=row.cost_microusd or 0, calls=1)
+            for (key_id, group_id, day), (cost, calls) in _sums(rows).items():
+                _add(counts, (key_id, group_id) if group_id else (key_id,), day, spent=cost, calls=calls)
             await _set(connection, [(id_, now, "open") for id_, now in kept if now.amount])
             ended = [id_ for id_, now in kept if not now.amount]
             if ended:
@@ -270,6 +269,16 @@ def _add(  # noqa: PLR0913 - the columns of a row
         for period in periods_of(day):
             now = counts.get((owner, period)) or Spend(period)
             counts[owner, period] = Spend(period, now.spent + spent, now.reserved + reserved, now.calls + calls)
+
+
+def _sums(rows: Iterable[LedgerRow]) -> dict[tuple[str, str, str], tuple[int, int]]:
+    """Add up what rows cost, and how many they are, by key, group and day."""
+    sums: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for row in rows:
+        place = (row.key_id, row.group_id, day_of(row.started_ms))
+        cost, calls = sums.get(place, (0, 0))
+        sums[place] = (cost + (row.cost_microusd or 0), calls + 1)
+    return sums
 
 
 async def _count(connection: AsyncConnection, counts: Mapping[Place, Spend]) -> None:
