@@ -58,7 +58,6 @@ from trunkline.local.text.weights import WeightsError, find_weights
 from trunkline.policy.price import PriceBook
 from trunkline.routing.table import RoutingTable
 from trunkline.storage.journal import FileJournal
-from trunkline.storage.shared.answers import LocalAnswers
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.shared import Shared, share
 from trunkline.storage.shared.sqlite_rates import SqliteRates
@@ -136,7 +135,7 @@ class Application:
         self._media = MediaParts(*parts, self._open_calls, self._client, local)
         self._measure(gate, targets)
         self._meet_peers()
-        resumable, answers = ResumableChat(self.live, self._media.texts), _answers(config)
+        resumable, answers = ResumableChat(self.live, self._media.texts), Answers(self._shared.answers)
         routes: dict[tuple[bytes, bytes], Handler] = {
             (b"POST", b"/v1/chat/completions"): ChatCompletions(
                 *(self.live, door, targets, gate, resumable, self._media.chat, recorder, self._open_calls, answers),
@@ -321,10 +320,6 @@ def _otel(endpoint: str, environ: Mapping[str, str], replica: str) -> "OpenTelem
         raise ConfigError(["`server.otlp` needs the extra `otel`: pip install 'trunkline[otel]'"], "") from None
 
 
-def _answers(config: Config) -> Answers:
-    return Answers(LocalAnswers(max_bytes=config.cache.max_bytes, ttl_s=config.cache.ttl_s))
-
-
 def is_loopback(listen: str) -> bool:
     """Say whether an address to listen on is this machine's own."""
     return is_loopback_name(listen.rpartition(":")[0].strip("[]"))
@@ -345,6 +340,8 @@ def _shared(config: Config, database: Database, place: Place) -> Shared:
         fail_closed=config.storage.fail_closed,
         max_bytes=config.resume.max_bytes,
         ttl_s=config.resume.ttl_s,
+        cache_bytes=config.cache.max_bytes,
+        cache_s=config.cache.ttl_s,
     )
 
 

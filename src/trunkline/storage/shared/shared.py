@@ -1,15 +1,17 @@
-"""What the processes of one gateway share: where rates are counted, and where the events of text streams are kept."""
+"""What the processes of one gateway share: counted rates, the events of text streams, kept answers."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec import Struct
 
-from trunkline.core.ports import EventLog
+from trunkline.core.ports import AnswerCache, EventLog
 from trunkline.core.rates import RateLimiter
+from trunkline.storage.shared.answers import LocalAnswers
 from trunkline.storage.shared.event_log import StoredLog
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
+from trunkline.storage.shared.valkey_answers import ValkeyAnswers
 from trunkline.storage.shared.valkey_log import ValkeyLog
 from trunkline.storage.shared.valkey_rates import ValkeyRates
 from trunkline.storage.sql.streams import SqlStreams
@@ -23,6 +25,7 @@ class Shared(Struct, frozen=True):
     rates: RateLimiter
     jobs: EventLog
     texts: EventLog
+    answers: AnswerCache
     run: Work
     close: Work
 
@@ -35,6 +38,8 @@ def share(  # noqa: PLR0913 - all of it is configuration
     fail_closed: bool,
     max_bytes: int,
     ttl_s: float,
+    cache_bytes: int,
+    cache_s: float,
 ) -> Shared:
     """Share by Valkey (`url`), or not at all (empty): then `alone` counts, and the database keeps events.
 
@@ -48,15 +53,18 @@ def share(  # noqa: PLR0913 - all of it is configuration
         async def closed() -> None:
             counted.close()
 
-        return Shared(counted, jobs, jobs, _nothing, closed)
+        answers = LocalAnswers(max_bytes=cache_bytes, ttl_s=cache_s)
+        return Shared(counted, jobs, jobs, answers, _nothing, closed)
     rates = ValkeyRates(url, fail_closed=fail_closed)
     texts = ValkeyLog(streams, url, max_bytes=max_bytes, ttl_s=ttl_s)
+    kept = ValkeyAnswers(url, max_bytes=cache_bytes, ttl_s=cache_s)
 
     async def close() -> None:
         await rates.close()
         await texts.close()
+        await kept.close()
 
-    return Shared(rates, jobs, texts, rates.run, close)
+    return Shared(rates, jobs, texts, kept, rates.run, close)
 
 
 async def _nothing() -> None:
