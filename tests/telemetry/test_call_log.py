@@ -1,7 +1,9 @@
 """The line that every call leaves, and what never stands in it, in metrics or in errors."""
 
 import asyncio
+import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from gateway import Answer, chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 
 from trunkline.core.keys import KeyChanges
+from trunkline.core.money import LedgerRow
+from trunkline.telemetry.call_log import CallLog
 
 PROMPT = "my grandmother's recipe"
 REPLY = "take two eggs"
@@ -121,3 +125,33 @@ async def test_no_line_where_none_is_wanted(tmp_path: Path, capfd: pytest.Captur
         async with gateway(tmp_path, made) as gate:
             await whole(await gate.ask(asked("good", stream=True)))
     assert read_lines(capfd.readouterr().err) == []
+
+
+def a_row(number: int) -> LedgerRow:
+    return LedgerRow(id=str(number), key_id="key_1", started_ms=1, ended_ms=2, request_id=f"call-{number}" + "x" * 500)
+
+
+async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
+    reader, writer = os.pipe()
+    log = CallLog(writer)
+    running = asyncio.ensure_future(log.run())
+    async with asyncio.timeout(10):
+        for number in range(30_000):  # more than fit into the pipe, and into the room behind it
+            log.job_ended(a_row(number))
+            if number % 1000 == 0:
+                await asyncio.sleep(0.11)
+    assert log.lost() > 0
+    os.set_blocking(reader, False)
+    read = b""
+    async with asyncio.timeout(10):
+        while read.count(b"\n") < 30_000 - log.lost():
+            await asyncio.sleep(0.01)
+            with contextlib.suppress(BlockingIOError):
+                read += os.read(reader, 1 << 20)
+    running.cancel()
+    await asyncio.wait([running])
+    os.close(reader)
+    os.close(writer)
+    lines = [json.loads(line)["call"] for line in read.splitlines()]
+    assert lines[0].startswith("call-0x")
+    assert len(lines) == 30_000 - log.lost()
