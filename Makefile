@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: captures conformance fuzz bench bench-build bench-check bench-micro help check fmt docs lint test test-faults test-oracles test-scale test-browser test-all
+.PHONY: captures conformance fuzz bench soak bench-build bench-check bench-micro help check fmt docs lint test test-faults test-oracles test-scale test-browser test-all
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ bench-micro: ## µs and allocations of each station of the pure line
 
 bench: bench-build ## measure beside nginx; ARGS="--quick", "--only streams", "--litellm PATH", …
 	uv run python bench/run.py $(ARGS)
+
+soak: bench-build ## 200 streams for 10 minutes: does memory stay flat? (ARGS="--minutes 1")
+	uv run python bench/soak.py $(ARGS)
 
 test-faults: ## upstreams, clients and processes that misbehave, on real sockets
 	uv run pytest -n 0 -m faults
