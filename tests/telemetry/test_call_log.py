@@ -13,7 +13,7 @@ from raw_upstream import Peer, raw_upstream
 
 from trunkline.core.keys import KeyChanges
 from trunkline.core.money import LedgerRow
-from trunkline.telemetry.call_log import CallLog
+from trunkline.telemetry.call_log import CallLog, pieces
 
 PROMPT = "my grandmother's recipe"
 REPLY = "take two eggs"
@@ -155,3 +155,12 @@ async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
     lines = [json.loads(line)["call"] for line in read.splitlines()]
     assert lines[0].startswith("call-0x")
     assert len(lines) == 30_000 - log.lost()
+
+
+def test_blocks_are_written_in_whole_lines() -> None:
+    lines = [b"x" * size + b"\n" for size in (10, 3000, 2000, 4095, 4096, 9000, 1)]
+    cut = list(pieces(b"".join(lines)))
+    assert b"".join(cut) == b"".join(lines)
+    assert all(piece.endswith(b"\n") for piece in cut)
+    assert [len(piece) for piece in cut] == [3012, 2001, 4096, 4097, 9001, 2]
+    assert list(pieces(b"")) == []

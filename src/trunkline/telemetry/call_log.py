@@ -5,7 +5,9 @@ import os
 import queue
 import threading
 import time
+from collections.abc import Iterator
 from functools import lru_cache
+from select import PIPE_BUF
 
 import msgspec
 from msgspec import Raw, Struct
@@ -163,15 +165,29 @@ class CallLog:
     def _write(self) -> None:
         """Write blocks until told to end; the thread's work."""
         while (block := self._blocks.get()) is not None:
-            rest = memoryview(block)
-            while rest:
-                try:
-                    rest = rest[os.write(self._fd, rest) :]
-                except BlockingIOError:
-                    time.sleep(EVERY_S)
-                except OSError:  # closed: nobody will read any more
-                    break
+            for piece in pieces(block):
+                self._put(piece)
             self._waiting_bytes -= len(block)
+
+    def _put(self, rest: bytes) -> None:
+        while rest:
+            try:
+                rest = rest[os.write(self._fd, rest) :]
+            except BlockingIOError:
+                time.sleep(EVERY_S)
+            except OSError:  # closed: nobody will read any more
+                return
+
+
+def pieces(block: bytes) -> Iterator[bytes]:
+    """Cut a block into whole lines that together are written at once: workers that share a pipe mix no lines."""
+    start = 0
+    while start < len(block):
+        end = block.rfind(b"\n", start, start + PIPE_BUF) + 1
+        if end <= start:  # a line that is longer
+            end = block.index(b"\n", start) + 1
+        yield block[start:end]
+        start = end
 
 
 def trace_of(traceparent: str) -> str:
