@@ -127,24 +127,27 @@ async def test_no_line_where_none_is_wanted(tmp_path: Path, capfd: pytest.Captur
     assert read_lines(capfd.readouterr().err) == []
 
 
+LINES = 1500
+
+
 def a_row(number: int) -> LedgerRow:
     return LedgerRow(id=str(number), key_id="key_1", started_ms=1, ended_ms=2, request_id=f"call-{number}" + "x" * 500)
 
 
 async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
     reader, writer = os.pipe()
-    log = CallLog(writer)
+    log = CallLog(writer, room_bytes=200_000)
     running = asyncio.ensure_future(log.run())
     async with asyncio.timeout(10):
-        for number in range(30_000):  # more than fit into the pipe, and into the room behind it
+        for number in range(LINES):  # more than fit into the pipe, and into the room behind it
             log.job_ended(a_row(number))
-            if number % 1000 == 0:
+            if number % 300 == 0:
                 await asyncio.sleep(0.11)
     assert log.lost() > 0
     os.set_blocking(reader, False)
     read = b""
     async with asyncio.timeout(10):
-        while read.count(b"\n") < 30_000 - log.lost():
+        while read.count(b"\n") < LINES - log.lost():
             await asyncio.sleep(0.01)
             with contextlib.suppress(BlockingIOError):
                 read += os.read(reader, 1 << 20)
@@ -154,7 +157,7 @@ async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
     os.close(writer)
     lines = [json.loads(line)["call"] for line in read.splitlines()]
     assert lines[0].startswith("call-0x")
-    assert len(lines) == 30_000 - log.lost()
+    assert len(lines) == LINES - log.lost()
 
 
 def test_blocks_are_written_in_whole_lines() -> None:

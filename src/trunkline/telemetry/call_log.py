@@ -17,7 +17,7 @@ from trunkline.calls.meter import Settlement
 from trunkline.core.money import LedgerRow, usd
 
 EVERY_S = 0.1
-MOST_BYTES = 8 * 1024 * 1024
+ROOM_BYTES = 8 * 1024 * 1024
 """What may wait for a reader of the log that does not read; what comes beyond it is counted, and dropped."""
 LONGEST_NAME = 200
 LONGEST_PROMPT_BYTES = 64 * 1024
@@ -63,8 +63,9 @@ class Line(Struct, omit_defaults=True):
 class CallLog:
     """Collects lines and hands them to a thread of its own: a reader that stands still holds up no call."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, room_bytes: int = ROOM_BYTES) -> None:
         self._fd = fd
+        self._room_bytes = room_bytes
         self._lines: list[bytes] = []
         self._blocks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._waiting_bytes = 0
@@ -119,7 +120,7 @@ class CallLog:
             return
         block, lines = b"".join(self._lines), len(self._lines)
         self._lines = []
-        if self._waiting_bytes + len(block) > MOST_BYTES:
+        if self._waiting_bytes + len(block) > self._room_bytes:
             self._dropped += lines
             return
         self._waiting_bytes += len(block)
