@@ -240,6 +240,14 @@ async def test_a_process_that_slept_too_long_begins_anew(start: Start, database:
     assert await sums(database) == (14, 0, 14, 2)
 
 
+async def test_a_call_waits_for_a_process_that_stalled(start: Start, database: Database) -> None:
+    key = a_key(total=10**6)
+    async with start(database) as billing:
+        billing._life._until = 0.0
+        assert await call(billing, key)
+    assert (await sums(database))[:2] == (7, 0)
+
+
 async def test_a_row_that_cannot_be_stored_does_not_hold_up_the_others(
     start: Start, database: Database, tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ class Billing:
         """
         if (hold := self.try_reserve(key, amount, now_ms)) is not None:
             return hold
+        await self._life.regain()
         if self.trouble or not self._life.held or self._tasks is None:
             raise unavailable()
         allowance = self._allowance(key, day_of(now_ms))

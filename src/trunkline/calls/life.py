@@ -8,6 +8,7 @@ from trunkline.core.state import Leases, StorageError
 
 TTL_S = 3.0
 RENEW_S = 1.0
+REGAIN_S = 5.0
 MARGIN_S = 0.5
 """This long before others may think so, the process itself takes its lease for over."""
 
@@ -34,6 +35,12 @@ class Life:
     def held(self) -> bool:
         """Tell whether the lease runs, by this process's own clock."""
         return time.monotonic() < self._until
+
+    async def regain(self) -> None:
+        """Wait for a lease that ran out because the machine or the database stalled; not long, nor when it is away."""
+        until = time.monotonic() + REGAIN_S
+        while not self.held and self.reachable and time.monotonic() < until:  # noqa: ASYNC110 - it runs by the clock
+            await asyncio.sleep(0.02)
 
     async def begin(self) -> None:
         """Begin the life. Raises StorageError."""
