@@ -29,10 +29,10 @@ UP_S = 60
 class Process(Client):
     """One gateway."""
 
-    def __init__(self, home: "Home", name: str) -> None:
+    def __init__(self, home: "Home", name: str, *options: str) -> None:
         super().__init__(0)
         self.log = home.folder / f"{name}-{secrets.token_hex(2)}.log"
-        command = [sys.executable, "-m", "trunkline", "serve", "--config", str(home.config(name))]
+        command = [sys.executable, "-m", "trunkline", "serve", "--config", str(home.config(name)), *options]
         with self.log.open("wb") as file:
             self.process = subprocess.Popen(command, cwd=home.folder, env=home.environ, stdout=file, stderr=file)
 
@@ -73,9 +73,9 @@ class Home:
         return path
 
     @asynccontextmanager
-    async def gateway(self, name: str = "a") -> AsyncIterator[Process]:
-        """Run a gateway; it is killed at the end, unless it is dead by then."""
-        running = Process(self, name)
+    async def gateway(self, name: str = "a", *options: str) -> AsyncIterator[Process]:
+        """Run a gateway, with these options of `serve`; it is killed at the end, unless it is dead by then."""
+        running = Process(self, name, *options)
         try:
             async with asyncio.timeout(UP_S):
                 while not running.is_up():  # noqa: ASYNC110 - seen from outside

@@ -41,6 +41,7 @@ def main() -> None:
     from trunkline.config.load import load
     from trunkline.config.read import ConfigError
     from trunkline.config.spoken import this_build
+    from trunkline.core.errors import GatewayError
     from trunkline.local.text.weights import WeightsError
 
     set_up_log()
@@ -49,7 +50,7 @@ def main() -> None:
         again = partial(load, orders.config, os.environ, orders.flags, this_build())
         application = Application(loaded, os.environ, again, Place(orders.number, orders.count, orders.directory))
         opened = bind(orders.address, shared=True)
-    except (ConfigError, WeightsError, OSError) as error:
+    except (ConfigError, GatewayError, WeightsError, OSError) as error:
         sys.stderr.write(f"trunkline: {error}\n")
         sys.exit(1)
     server = make_server(application, opened, lambda: line.send(READY))
