@@ -22,6 +22,9 @@ from trunkline.routing import order
 from trunkline.routing.fallback import Failure, judge, retry_delay_s, verdict
 from trunkline.routing.health import Health
 
+LEFT = ("cancelled", "shutdown")
+"""How calls end whose provider may have read the request, and go on with it for nobody."""
+
 
 class Targets:
     """What is remembered of targets between calls."""
@@ -140,6 +143,7 @@ class ChatCall:
             error_code=failed.code if failed else "",
             status=(failed.status or 502) if failed else 200,
             cache=self.cache,
+            unanswered=failed is None and self.attempts > 0 and end_reason in LEFT,
             held=self._attempt.held_usage() if self._attempt and not self.meter.told else None,
         )
 

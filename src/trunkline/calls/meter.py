@@ -211,15 +211,17 @@ class Meter:
         status: int = 200,
         held: Usage | None = None,
         cache: CacheUse = "",
+        unanswered: bool = False,
     ) -> None:
         """End the call: completed, failed, or left by its client. Only the first time counts.
 
-        `held` is what the provider had counted before the answer was cut.
+        `held` is what the provider had counted before the answer was cut; `unanswered`: a provider was asked, and
+        broken off before it said anything: it has read the request.
         """
         settle, self._settle = self._settle, None
         if settle is None:
             return
-        if self._usage is None and self.first_event_ms is not None:
+        if self._usage is None and (self.first_event_ms is not None or unanswered):
             self._cut_off(held)
         settle(
             Settlement(
