@@ -120,6 +120,12 @@ class Books:
                 await asyncio.sleep(0.02)
             return job
 
+    async def claimed(self, job_id: str) -> None:
+        """Wait until another process than the first has the job."""
+        async with asyncio.timeout(60):
+            while (job := await self.jobs.get(job_id)) is None or job.generation == 1:  # noqa: ASYNC110 - from outside
+                await asyncio.sleep(0.02)
+
     async def rows(self, number: int = 0, **where: Any) -> list[LedgerRow]:
         """Give the ledger, once it has so many rows."""
         async with asyncio.timeout(30):
