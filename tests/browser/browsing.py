@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1280, "height": 800}
+DESKTOP: dict[str, Any] = {"width": 1280, "height": 800}
 OpenPage = Callable[..., "Page"]
 
 STORED = """() => new Promise((done) => {
@@ -24,6 +24,11 @@ def expect(seen: Any) -> Any:
     from playwright.sync_api import expect as waiting  # noqa: PLC0415
 
     return waiting(seen)
+
+
+def a_file(name: str, mime_type: str, data: bytes) -> Any:
+    """Give a file as a page's file input takes it."""
+    return {"name": name, "mimeType": mime_type, "buffer": data}
 
 
 def choose(page: "Page", model: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browsing import DESKTOP, OpenPage
 from fake_gateway import FakeGateway, Running
+from real import Provider, running_gateway
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -44,6 +45,21 @@ def running() -> Iterator[Running]:
 @pytest.fixture
 def gateway(running: Running) -> FakeGateway:
     return running.gateway
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[Provider]:
+    """What stands behind the real gateway, beside its embedded models."""
+    provider = Provider()
+    yield provider
+    provider.stop()
+
+
+@pytest.fixture(scope="session")
+def real(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the real gateway is."""
+    with running_gateway(tmp_path_factory.mktemp("gateway"), provider.url) as url:
+        yield url
 
 
 @pytest.fixture

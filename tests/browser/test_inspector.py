@@ -1,5 +1,5 @@
 import pytest
-from browsing import OpenPage, expect, last, over, say
+from browsing import OpenPage, a_file, expect, last, over, say
 from fake_gateway import FakeGateway
 
 pytestmark = pytest.mark.browser
@@ -64,8 +64,7 @@ def test_a_capture_is_pasted_dropped_or_chosen(open_page: OpenPage) -> None:
     expect(page.get_by_role("heading", name="Pasted text")).to_be_visible()
     expect(page.locator("mark")).to_have_text("data:")
     expect(page.get_by_role("table")).to_contain_text("onerror=window.hacked=1")
-    capture = {"name": "<b>grok</b>.txt", "mimeType": "text/plain", "buffer": CAPTURE.encode()}
-    page.locator("input[type=file]").set_input_files(capture)
+    page.locator("input[type=file]").set_input_files(a_file("<b>grok</b>.txt", "text/plain", CAPTURE.encode()))
     expect(page.get_by_role("heading", name="<b>grok</b>.txt")).to_be_visible()
     drop = """text => {
         const data = new DataTransfer();

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import DESKTOP, PHONE, OpenPage, choose, expect, last, over, say
+from browsing import PHONE, OpenPage, choose, expect, last, over, say
 from fake_gateway import FakeGateway
 
 if TYPE_CHECKING:
@@ -137,5 +137,5 @@ def test_the_readmes_pictures(open_page: OpenPage, gateway: FakeGateway) -> None
 def test_the_window_may_be_of_any_width(open_page: OpenPage) -> None:
     page = open_page()
     for width in (320, 480, 700, 761, 900, 1100, 1300, 1600):
-        page.set_viewport_size(DESKTOP | {"width": width})
+        page.set_viewport_size({"width": width, "height": 800})
         assert fits(page), width

@@ -129,7 +129,7 @@ def test_usage_is_told_by_model_key_and_provider(open_page: OpenPage) -> None:
 
 def test_latency_and_repairs_are_plotted(open_page: OpenPage) -> None:
     page = open_page("admin/#/performance")
-    for name in ("First token: p50", "Gap between chunks: p50", "Whole answer: p50", "Repairs by rule: role_missing"):
+    for name in ("First token: p50", "Gap between tokens: p50", "Whole answer: p50", "Repairs by rule: role_missing"):
         expect(page.get_by_role("img", name=name)).to_be_visible()
 
 

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browsing import STORED, OpenPage, choose, expect, last, over, say
+from browsing import STORED, OpenPage, a_file, choose, expect, last, over, say
 from fake_gateway import FakeGateway, Running, png
 
 pytestmark = pytest.mark.browser
@@ -117,9 +117,8 @@ GIVE = """([bytes, kind]) => {
 def test_pictures_are_attached_by_choice_paste_and_drag(open_page: OpenPage, gateway: FakeGateway) -> None:
     page = open_page()
     name = '<img src=x onerror="window.hacked=1">.png'
-    picture = {"name": name, "mimeType": "image/png", "buffer": png(8, 8, 3)}
     page.locator("input[type=file]").set_input_files(
-        [picture, {"name": "a.txt", "mimeType": "text/plain", "buffer": b"-"}]
+        [a_file(name, "image/png", png(8, 8, 3)), a_file("a.txt", "text/plain", b"-")]
     )
     expect(page.get_by_role("alert")).to_contain_text("a.txt is no PNG")
     page.evaluate(GIVE, [list(png(9, 9)), "paste"])

