@@ -162,8 +162,7 @@ def collect() -> None:
     """Read an unstreamed answer and write the client's."""
     line = ChatLine(DIALECT, Notes(), salt="0123456789ab")
     collector = Collector(request(), id="chatcmpl-1", created=1)
-    collector.feed(line.feed(ANSWER))
-    collector.feed(line.close(whole=True))
+    collector.feed(line.whole(ANSWER))
     collector.body()
 
 

@@ -62,9 +62,10 @@ class ChoiceReader:
                 self.cumulative = None
         if not text:
             return
-        self.recent.append(text[-_KEPT_CHARS:])
-        self.recent_chars += len(self.recent[-1])
         self.chars += len(text)
+        recent = text if len(text) <= _KEPT_CHARS else text[-_KEPT_CHARS:]
+        self.recent.append(recent)
+        self.recent_chars += len(recent)
         if self.recent_chars > 2 * _KEPT_CHARS:
             kept = "".join(self.recent)[-_KEPT_CHARS:]
             self.recent = [kept]
