@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trunkline.calls.callback import CallbackNews
 from trunkline.calls.chat import Targets
+from trunkline.calls.chat_media import ChatMediaKit
 from trunkline.calls.gate import Gate
 from trunkline.calls.image_answer import ImageAnswers, answers_of
 from trunkline.calls.job_accounts import JobAccounts
@@ -99,7 +100,7 @@ class MediaParts:
             jobs, self._media_client or client, news.body, news.secret, public_only=not media.allow_private
         )
         answer = JobAnswer(live, self.engine, news.shown_secret)
-        self.chat = MediaChat(live, calls, answers, answer)
+        self.chat = MediaChat(live, calls, answers, answer, ChatMediaKit(intake, inputs, index, answers.shown))
         drawn = ImageAnswers(self.engine, self.links, files)
         images = Images(live, gate, calls, drawn, answer)
         self.retention = MediaRetention(files, index)

@@ -128,7 +128,10 @@ class Admission:
             watch(refusal)
 
     def _cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
-        return self._pricing.of(target, usage, tally.started_ms, tally.media, estimated=tally.estimated).microusd
+        cost = self._pricing.of(
+            target, usage, tally.started_ms, tally.media, estimated=tally.estimated, film_s=tally.film_s
+        )
+        return cost.microusd
 
     def settle(self, hold: Hold, passed: Passed | None, settlement: Settlement) -> None:
         """End a call: its row goes to the ledger, its money is settled."""

@@ -203,12 +203,16 @@ class ChatCall:
     async def _ask(self, asked: order.Attempt, *, plain: bool) -> tuple[Attempt, list[Event]]:
         salt = self.caller.request_id[-12:]
         timeouts = self.route.settings.timeouts
-        attempt = Attempt(self._upstreams, asked, self.request, timeouts, salt, plain_options=plain)
+        attempt = Attempt(self._upstreams, asked, self._request_for(asked.item), timeouts, salt, plain_options=plain)
         try:
             return attempt, await attempt.first()
         except BaseException:
             await attempt.aclose()
             raise
+
+    def _request_for(self, _item: RouteTarget) -> ChatRequest:
+        """Give the request as one target is to have it."""
+        return self.request
 
     def _metered(self, events: list[Event]) -> list[Event]:
         if events and isinstance(events[-1], Failed):

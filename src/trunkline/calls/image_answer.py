@@ -6,8 +6,9 @@ from typing import Protocol
 
 import msgspec
 
-from trunkline.calls.media_answer import ChatAnswers, base64_of, telling_of, usage_of
+from trunkline.calls.media_answer import ChatAnswers, telling_of, usage_of
 from trunkline.calls.media_links import MediaLinks
+from trunkline.calls.media_shown import base64_of
 from trunkline.core.binding import decode
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Failed

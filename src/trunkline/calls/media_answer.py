@@ -1,6 +1,5 @@
 """What a chat's client is told of a job: the same events, with the same numbers, for every reader at any time."""
 
-import base64
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Literal
@@ -9,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from trunkline.calls.media_links import MediaLinks
+from trunkline.calls.media_shown import MediaShown
 from trunkline.calls.streams import sse_events
 from trunkline.core.binding import Binding, decode
 from trunkline.core.chat import ChatRequest
@@ -25,12 +25,11 @@ from trunkline.core.events import (
     UsageReported,
 )
 from trunkline.core.jobs import Finish, Job, Partial
-from trunkline.core.media import MediaRecord, MediaRequest
+from trunkline.core.media import MediaRequest
 from trunkline.core.money import usd
 from trunkline.core.ports import Jobs, MediaStore
 from trunkline.core.route import MediaStyle
 from trunkline.ingress.completion import Collector
-from trunkline.ingress.media_style import Shown, content, objects
 from trunkline.ingress.openai_chat import ChunkEncoder
 from trunkline.ingress.openai_images import ImageAs
 from trunkline.policy.tokens import count_tokens
@@ -57,8 +56,7 @@ class ChatAnswers:
 
     def __init__(self, jobs: Jobs, links: MediaLinks, store: MediaStore) -> None:
         self._jobs = jobs
-        self._links = links
-        self._store = store
+        self.shown = MediaShown(links, store)
 
     def keepalive(self, job: Job) -> bytes:
         """Write an event that says nothing, for a stream whose role chunk is out."""
@@ -109,48 +107,14 @@ class ChatAnswers:
         said = "\n".join(part.text for part in binding.parts if part.text)
         if said:
             events.append(ReasoningDelta(said))
-        shown = [await self._shown(medium, finish, telling.style) for medium in finish.media]
-        if telling.style == "images":
-            members = {name: Raw(msgspec.json.encode(value)) for name, value in objects(shown).items()}
-            events.append(Extras(members, 0))
-        else:
-            events.append(TextDelta(content(telling.style, shown)))
+        events.append(await self.shown.piece(telling.style, finish.job.link_base, finish.media, finish.covers))
         media = Raw(msgspec.json.encode(self.members(finish)))
         usage = usage_of(finish.job, binding)
         return [*events, Extras({"media": media}), Finished("stop"), UsageReported(usage), Ended()]
 
     def members(self, finish: Finish) -> dict[str, Any]:
         """Give the member `media` of the finish chunk, of completions and of callbacks (contract section 7)."""
-        base, items, outputs = finish.job.link_base, [], []
-        for medium in finish.media:
-            cover = finish.covers.get(medium.id)
-            outputs.append(self._links.url(base, medium))
-            items += [self._item(base, one) for one in (medium, cover) if one is not None]
-        return {"outputs": outputs, "items": items}
-
-    def _item(self, base: str, medium: MediaRecord) -> dict[str, Any]:
-        film = {"duration_s": medium.duration_s} if medium.kind == "video" else {}
-        return {
-            "type": medium.kind,
-            "url": self._links.url(base, medium),
-            "mime_type": medium.mime_type,
-            "width": medium.width,
-            "height": medium.height,
-            **film,
-            "bytes": medium.bytes,
-            "sha256": medium.sha256,
-            "expires_at": self._links.expires_at(medium),
-        }
-
-    async def _shown(self, medium: MediaRecord, finish: Finish, style: MediaStyle) -> Shown:
-        base, cover = finish.job.link_base, finish.covers.get(medium.id)
-        film = medium.kind == "video"
-        return Shown(
-            film,
-            self._links.url(base, medium),
-            self._links.url(base, cover) if cover is not None else "",
-            await data_url_of(self._store, medium) if style == "data_url" and not film else "",
-        )
+        return self.shown.members(finish.job.link_base, finish.media, finish.covers)
 
 
 def telling_of(job: Job) -> Telling:
@@ -164,17 +128,6 @@ def told(progress: Progress, place: ProgressPlace) -> list[Event]:
     if not line or place == "off":
         return []
     return [ReasoningDelta(f"{line}\n") if place == "reasoning" else TextDelta(f"{line}\n\n")]
-
-
-async def data_url_of(store: MediaStore, medium: MediaRecord) -> str:
-    """Give a picture whole, in base64."""
-    return f"data:{medium.mime_type};base64,{await base64_of(store, medium)}"
-
-
-async def base64_of(store: MediaStore, medium: MediaRecord) -> str:
-    """Give a medium's bytes in base64."""
-    data = b"".join([piece async for piece in store.read(medium.sha256)])
-    return base64.b64encode(data).decode()
 
 
 def usage_of(job: Job, binding: Binding) -> Usage:

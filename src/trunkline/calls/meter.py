@@ -54,6 +54,8 @@ class Settlement(Struct, frozen=True, kw_only=True):
     chunks: int
     media: int
     repairs: dict[str, int]
+    film_s: float = 0.0
+    """Seconds of film among the media."""
     credential: str = ""
     """The name of the credential that was used last."""
     kind: Literal["text", "embedding"] = "text"
@@ -72,6 +74,7 @@ class Tally(Struct, frozen=True):
     started_ms: int
     media: int
     estimated: bool
+    film_s: float = 0.0
 
 
 class Meter:
@@ -94,6 +97,8 @@ class Meter:
         self._ended = False
         self._estimated = False
         self._media = 0
+        self.film_s = 0.0
+        """Seconds of film that were made."""
         self.chunks = 0
         self.started_ms = time.time_ns() // 1_000_000
         self._begun = self._first_at = self._fed_at = time.monotonic()
@@ -197,7 +202,7 @@ class Meter:
     @property
     def tally(self) -> Tally:
         """Give what beside tokens makes the price."""
-        return Tally(self.started_ms, self._media, self._estimated)
+        return Tally(self.started_ms, self._media, self._estimated, self.film_s)
 
     def settle(  # noqa: PLR0913 - what only the end knows
         self,
@@ -239,6 +244,7 @@ class Meter:
                 first_event_ms=self.first_event_ms,
                 chunks=self.chunks,
                 media=self._media,
+                film_s=self.film_s,
                 repairs=repairs,
                 credential=credential,
                 cache=cache,

@@ -21,6 +21,8 @@ ROOM_TOKENS = 16
 """What providers add to an input."""
 MOST_IMAGE_TOKENS = 8192
 """More than any provider counts for one picture that it makes."""
+LONGEST_FILM_S = 15.0
+"""As long as films over chat usually are, at most."""
 THEIR_OWN = "the provider's own count"
 PAID = 1
 """Set aside for a call that costs something, where nobody counts how much."""
@@ -74,19 +76,39 @@ class Pricing:
         item = settlement.target
         if item is None:
             return Cost(0)
-        return self.of(item, settlement.usage, settlement.started_ms, settlement.media, estimated=settlement.estimated)
+        return self.of(
+            item,
+            settlement.usage,
+            settlement.started_ms,
+            settlement.media,
+            estimated=settlement.estimated,
+            film_s=settlement.film_s,
+        )
 
-    def of(self, item: RouteTarget, usage: Usage, now_ms: int, images: int = 0, *, estimated: bool = False) -> Cost:
-        """Price what a target did: as it says itself, unless the operator set a price; else by pictures or tokens."""
+    def of(  # noqa: PLR0913 - what was done
+        self,
+        item: RouteTarget,
+        usage: Usage,
+        now_ms: int,
+        media: int = 0,
+        *,
+        estimated: bool = False,
+        film_s: float = 0.0,
+    ) -> Cost:
+        """Price what a target did: as it says itself, unless the operator set a price; else by media or tokens.
+
+        `media` are pictures; or films, where they last `film_s` seconds together.
+        """
         tariff = self.tariff(item, now_ms)
         if usage.cost_microusd is not None and not (tariff and tariff.configured):
             return Cost(usage.cost_microusd, THEIR_OWN)
         if tariff is None:
             return Cost(None)
-        if images and (estimated or not tariff.tokens):
-            by_image = tariff.of_images(images, Shape(tier=item.facts.tier))
-            if by_image is not None:
-                return Cost(by_image, tariff.version)
+        if media and (estimated or not tariff.tokens):
+            shape = Shape(tier=item.facts.tier)
+            made = tariff.of_film(media, film_s / media, shape) if film_s else tariff.of_images(media, shape)
+            if made is not None:
+                return Cost(made, tariff.version)
         return Cost(tariff.of_tokens(usage), tariff.version)
 
     def _most(self, tariff: Tariff, bound: Usage, n: int, route: Route) -> int:
@@ -97,7 +119,8 @@ class Pricing:
             completion_tokens=n * MOST_IMAGE_TOKENS,
             image_output_tokens=n * MOST_IMAGE_TOKENS,
         )
-        return max(tariff.of_tokens(drawn) or 0, tariff.of_images(n, Shape()) or 0)
+        made = tariff.of_film(n, LONGEST_FILM_S, Shape()) if route.kind == "video" else tariff.of_images(n, Shape())
+        return max(tariff.of_tokens(drawn) or 0, made or 0)
 
     def _bound(self, request: ChatRequest) -> Usage:
         """Give the most tokens that a request may come to."""

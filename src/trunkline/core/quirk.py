@@ -1,7 +1,7 @@
 """What a quirk is: one departure of a provider from its dialect, as pure functions."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Raw
 
@@ -26,3 +26,5 @@ class Quirk(NamedTuple):
     events: Callable[[Notes], EventFilter] | None = None
     request: Callable[[dict[str, Raw]], None] | None = None
     """Changes the members of a request body in place."""
+    pictures: Callable[[dict[str, Raw], dict[str, Any]], None] | None = None
+    """Tells in a chat request what a picture or film shall be like: the members of `ingress.picture_chat.words_of`."""

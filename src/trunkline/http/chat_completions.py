@@ -27,7 +27,7 @@ from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.event_stream import SHUTDOWN, EventStream, Times
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
-from trunkline.http.media_chat import MediaChat
+from trunkline.http.media_chat import Begin, MediaChat
 from trunkline.http.text_streams import ResumableChat, idempotency_of
 from trunkline.ingress.chat_size import check_size
 from trunkline.ingress.completion import Collector
@@ -72,11 +72,12 @@ class ChatCompletions:
             settings = self._live.settings
             check_size(request, exchange.body, settings.messages_max, settings.images_max)
             route = self._live.table.route(request.model)
+            chat: Begin | None = None
             if route.kind != "text":
                 chat = await self._media.handle(exchange, caller, request, route, headers)
                 if chat is None:
                     return
-                route = chat
+                route, caller = chat.route, chat.caller
             idempotency = None
             if resumable := request.stream and wants_resume(exchange):
                 caller = read_headers(exchange, caller, self._live.settings)
@@ -93,8 +94,11 @@ class ChatCompletions:
             respond_error(exchange, error, headers)
             return
         upstreams = self._recorder.over(self._upstreams, caller, request.model)
-        parts = (upstreams, self._targets, route, request, caller, admitted)
-        call = CachedCall(self._answers, *parts) if cached else ChatCall(*parts)
+        if chat and chat.call:
+            call: ChatCall = chat.call(upstreams, self._targets, request, caller, admitted)
+        else:
+            parts = (upstreams, self._targets, route, request, caller, admitted)
+            call = CachedCall(self._answers, *parts) if cached else ChatCall(*parts)
         headers += admitted.headers
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)

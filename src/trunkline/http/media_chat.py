@@ -1,13 +1,19 @@
 """Chats with models that make pictures or films (contract section 7): durable jobs, where a dialect makes them."""
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
 
+from trunkline.calls.chat import Targets
+from trunkline.calls.chat_media import ChatMediaCall, ChatMediaKit
+from trunkline.calls.gate import Admitted
 from trunkline.calls.media import MediaAsk, MediaCalls
 from trunkline.calls.media_answer import ChatAnswers, Telling
+from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
@@ -22,31 +28,47 @@ from trunkline.http.live import Live
 from trunkline.ingress.callback import read_callback
 from trunkline.ingress.media_params import read_chat
 from trunkline.ingress.side_request import side_request
+from trunkline.policy.key_rules import check_model
+
+
+class Begin(NamedTuple):
+    """A chat that is no job, before it is admitted."""
+
+    route: Route
+    caller: Caller
+    call: Callable[[Upstreams, Targets, ChatRequest, Caller, Admitted], ChatMediaCall] | None = None
+    """Makes the call, where the media come over chat; None: it is a call like any other."""
 
 
 class MediaChat:
     """Begins the job of a chat, and answers its client."""
 
-    def __init__(self, live: Live, calls: MediaCalls, answers: ChatAnswers, answer: JobAnswer) -> None:
+    def __init__(
+        self, live: Live, calls: MediaCalls, answers: ChatAnswers, answer: JobAnswer, over_chat: ChatMediaKit
+    ) -> None:
         self._live = live
         self._calls = calls
         self._answers = answers
         self._answer = answer
+        self._over_chat = over_chat
 
     async def handle(
         self, exchange: Exchange, caller: Caller, request: ChatRequest, route: Route, headers: Told
-    ) -> Route | None:
-        """Answer a request, if it is one for a job; else give the route by which it is a chat like any other.
+    ) -> Begin | None:
+        """Answer a request, if it is one for a job.
 
+        Else give the route by which it is a chat like any other; where the media come over chat, what begins the call.
         Raises GatewayError, before there is a job.
         """
         if side := side_request(request):
             if not route.settings.task_model:
                 raise GatewayError("not_a_chat_model", side, param="model")
-            return self._live.table.route(route.settings.task_model)
-        if route.targets[0].target.side == "chat":
-            return route
+            return Begin(self._live.table.route(route.settings.task_model), caller)
         caller = read_headers(exchange, caller, self._live.settings)
+        if route.targets[0].target.side == "chat":
+            check_model(caller.key, route.name)
+            prepared = await self._over_chat.prepare(request, route, caller)
+            return Begin(prepared.route, caller, partial(ChatMediaCall, self._over_chat, prepared))
         body_hash = hashlib.sha256(exchange.body).hexdigest()
         exchange.body = b""
         job = await self._begin(caller, request, route, body_hash, exchange.path)

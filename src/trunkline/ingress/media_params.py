@@ -129,6 +129,12 @@ def _said(fields: Mapping[str, Raw], kind: ModelKind) -> tuple[list[Found], list
     return levels
 
 
+def said_in_body(fields: Mapping[str, Raw], kind: ModelKind) -> set[str]:
+    """Give what is said outside of the prompt and the model's name, by meaning."""
+    said = {found.meaning for level in _said(fields, kind) for found in level}
+    return said | {"pixels"} if {"width", "height"} <= said else said
+
+
 def _nested(value: Any, path: str, kind: ModelKind, into: list[Found], depth: int) -> None:
     for name, inner in _object(value).items():
         spelling = f"{path}.{name}"

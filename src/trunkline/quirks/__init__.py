@@ -3,8 +3,10 @@
 from trunkline.core.quirk import Quirk
 from trunkline.quirks import (
     google_in_extra_body,
+    image_config,
     logprobs_as_number,
     plain_messages,
+    prompt_flags,
     reasoning_outside_total,
     reasoning_repeated,
     temperature_open_interval,
@@ -21,6 +23,8 @@ QUIRKS: dict[str, Quirk] = {
         plain_messages.QUIRK,
         temperature_open_interval.QUIRK,
         logprobs_as_number.QUIRK,
+        image_config.QUIRK,
+        prompt_flags.QUIRK,
     )
 }
 """All quirks by name."""

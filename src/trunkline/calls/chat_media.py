@@ -1,0 +1,266 @@
+"""A chat call to an image or video model: its media are fetched and kept, and shown once, in the client's style."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from trunkline.calls.chat import ChatCall, Targets
+from trunkline.calls.gate import Admitted
+from trunkline.calls.media_answer import ProgressPlace, told
+from trunkline.calls.media_inputs import MediaInputs
+from trunkline.calls.media_intake import MediaIntake, Origin
+from trunkline.calls.media_shown import MediaShown
+from trunkline.calls.upstreams import Upstreams
+from trunkline.core.caller import Caller
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.core.events import (
+    Ended,
+    Event,
+    Extras,
+    Failed,
+    Finished,
+    MediaReady,
+    Progress,
+    ReasoningDelta,
+    Started,
+    TextDelta,
+    UsageReported,
+)
+from trunkline.core.media import Media, MediaInput, MediaRecord, MediaRequest
+from trunkline.core.route import MediaStyle, Route, RouteTarget
+from trunkline.core.state import MediaIndex
+from trunkline.ingress.chat_media import ChatMedia, Spoken, failure_of
+from trunkline.ingress.media_params import read_chat
+from trunkline.ingress.media_style import GAP
+from trunkline.ingress.picture_chat import as_chat
+from trunkline.quirks import QUIRKS
+
+EVERY_S = 1.0
+"""Progress is told no more often."""
+MOST_MEDIA = 16
+"""Of one answer."""
+
+
+class Prepared(Struct, frozen=True):
+    """A chat as each of its targets is to be asked, and what was asked for."""
+
+    route: Route
+    """Its targets are those that take the request."""
+    requests: tuple[ChatRequest, ...]
+    """By target."""
+    output_format: str
+    """What pictures are made to be; empty: as they come."""
+    style: MediaStyle
+
+    def of(self, item: RouteTarget) -> ChatRequest:
+        """Give the request for one target."""
+        return next(request for known, request in zip(self.route.targets, self.requests, strict=True) if known is item)
+
+
+class ChatMediaKit:
+    """What such calls work with; begins them."""
+
+    def __init__(self, intake: MediaIntake, inputs: MediaInputs, index: MediaIndex, shown: MediaShown) -> None:
+        self.intake = intake
+        self.index = index
+        self.shown = shown
+        self._inputs = inputs
+
+    async def prepare(self, request: ChatRequest, route: Route, caller: Caller) -> Prepared:
+        """Read what is asked for, for every target. Raises GatewayError (400) when none can give it."""
+        refused: GatewayError | None = None
+        taken: list[tuple[RouteTarget, ChatRequest]] = []
+        wanted = ""
+        for item in route.targets:
+            if item.target.side != "chat":
+                continue
+            try:
+                asked = read_chat(request, route.kind, item)
+                asked = replace(asked, inputs=await self._held(asked, caller))
+            except GatewayError as error:
+                refused = refused or error
+                continue
+            taken.append((item, as_chat(request, asked, item, [QUIRKS[name] for name in item.target.quirks])))
+            wanted = wanted or asked.output_format or asked.convert_to or ""
+        if not taken:
+            raise refused or GatewayError("upstream_unavailable", f"No target of {route.name!r} makes media.")
+        style: Any = caller.media_style or caller.key.media_style or route.settings.media_style or "markdown"
+        targets, requests = zip(*taken, strict=True)
+        settings = replace(route.settings, hedge_s=None)  # asking twice may buy twice
+        return Prepared(replace(route, targets=targets, settings=settings), requests, wanted, style)
+
+    async def _held(self, asked: MediaRequest, caller: Caller) -> tuple[MediaInput, ...]:
+        """Give the pictures as a chat's provider can have them: public links, or their bytes."""
+        held = []
+        for one in asked.inputs:
+            try:
+                kept = one if one.data else await self._inputs.hold(one, caller, links=True)
+            except GatewayError as error:
+                if one.former and error.code == "invalid_value":
+                    continue
+                raise
+            held.append(replace(kept, data=await self.intake.load(kept.sha256)) if kept.sha256 else kept)
+        return tuple(held)
+
+
+class ChatMediaCall(ChatCall):
+    """Such a call. Words and media come when the answer is whole; before that, its progress."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a call is made of
+        self,
+        kit: ChatMediaKit,
+        prepared: Prepared,
+        upstreams: Upstreams,
+        targets: Targets,
+        request: ChatRequest,
+        caller: Caller,
+        admitted: Admitted,
+    ) -> None:
+        super().__init__(upstreams, targets, prepared.route, request, caller, admitted)
+        self._kit = kit
+        self._prepared = prepared
+        self._answer = ChatMedia(prepared.route.kind)
+        self._loop = asyncio.get_running_loop()
+        self._begun_at = self._told_at = self._loop.time()
+        self._told = ""
+
+    async def begin(self) -> list[Event]:
+        """See `ChatCall`. A failure before anything could be told raises, too."""
+        try:
+            events = await self._until_said(await super().begin())
+        except GatewayError as error:
+            raise _final(error) from None
+        last = events[-1]
+        if isinstance(last, Failed) and not any(isinstance(event, TextDelta | ReasoningDelta) for event in events):
+            raise _final(GatewayError(last.code, last.message, status=last.status, type=last.type, param=last.param))
+        return events
+
+    async def read(self) -> list[Event]:
+        """See `ChatCall`."""
+        events = await super().read()
+        return await self._until_said(events) if events else []
+
+    def _request_for(self, item: RouteTarget) -> ChatRequest:
+        return self._prepared.of(item)
+
+    def _metered(self, events: list[Event]) -> list[Event]:
+        """Leave metering until the media are known."""
+        if events and isinstance(events[-1], Failed):
+            self._failed = self._unrepeated(events[-1])
+            return [*events[:-1], self._failed]
+        return events
+
+    async def _until_said(self, events: list[Event]) -> list[Event]:
+        """Read on until there is something to tell: more than that the answer has begun."""
+        said: list[Event] = []
+        while events:
+            said += self._told_of(self._answer.feed(events))
+            if self._answer.ended:
+                return [*said, *await self._ending()]
+            if any(not isinstance(event, Started | Extras) for event in said):
+                break
+            events = await super().read()
+        return self.meter.feed(said)
+
+    def _told_of(self, events: list[Event]) -> list[Event]:
+        """Write progress as the client wants it told: each line another, at most one a second."""
+        out: list[Event] = []
+        for event in events:
+            if not isinstance(event, Progress):
+                out.append(event)
+                continue
+            now = self._loop.time()
+            if now - self._told_at < EVERY_S:
+                continue
+            place: ProgressPlace = self.route.settings.progress
+            known = event.percent is not None or event.text
+            said = event if known else Progress(text=f"{now - self._begun_at:.0f} s")
+            lines = told(said, place)
+            if lines and f"{said.percent} {said.text}" != self._told:
+                self._told, self._told_at = f"{said.percent} {said.text}", now
+                out += lines
+        return out
+
+    async def _ending(self) -> list[Event]:
+        """Fetch the media, and give the whole answer; or say why there is none."""
+        spoken = list(self._answer.spoken())
+        usage: list[Event] = [self._answer.usage] if self._answer.usage else []
+        failed = failure_of(spoken, self.route.kind)
+        if failed is None:
+            kept: dict[str, MediaRecord] = {}
+            shown, failed = await self._kept(spoken, kept)
+        if failed is not None:
+            self._failed = self._unrepeated(failed)
+            return self.meter.feed([*usage, self._failed])[-1:]
+        counted: list[Event] = [TextDelta(one.words, one.choice) for one in spoken if one.words]
+        counted += [MediaReady(Media(record.kind, url="-")) for record in kept.values()]
+        self.meter.film_s = sum(record.duration_s or 0.0 for record in kept.values())
+        metered = self.meter.feed([*counted, *usage, Ended()])
+        events: list[Event] = []
+        for one, records in zip(spoken, shown, strict=True):
+            events += await self._choice(one, records)
+        covers = await self._covers(list(kept.values()))
+        if kept:
+            media = self._kit.shown.members(self.caller.link_base, list(kept.values()), covers)
+            events.append(Extras({"media": Raw(msgspec.json.encode(media))}))
+        events += [Finished(one.reason, one.choice) for one in spoken]
+        return [*events, *(event for event in metered if isinstance(event, UsageReported)), Ended()]
+
+    async def _choice(self, spoken: Spoken, records: Sequence[MediaRecord]) -> list[Event]:
+        """Give one choice's words and media as one piece."""
+        if not records:
+            return [TextDelta(spoken.words, spoken.choice)] if spoken.words else []
+        before = spoken.words + GAP if spoken.words else ""
+        style, covers = self._prepared.style, await self._covers(records)
+        piece = await self._kit.shown.piece(style, self.caller.link_base, records, covers, before, spoken.choice)
+        words: list[Event] = [TextDelta(spoken.words, spoken.choice)] if isinstance(piece, Extras) and before else []
+        return [*words, piece]
+
+    async def _kept(
+        self, spoken: list[Spoken], kept: dict[str, MediaRecord]
+    ) -> tuple[list[list[MediaRecord]], Failed | None]:
+        """Take the media in, each bytes once; a failure only where there is none at all."""
+        shown: list[list[MediaRecord]] = []
+        failed: Failed | None = None
+        for one in spoken:
+            records = []
+            for medium in one.media[:MOST_MEDIA]:
+                try:
+                    record = await self._take(medium)
+                except GatewayError as error:
+                    failed = failed or Failed(error.code, error.message, error.type, error.status)
+                    continue
+                if record.sha256 not in kept:
+                    kept[record.sha256] = record
+                    records.append(record)
+            shown.append(records)
+        return shown, None if kept else failed
+
+    async def _take(self, medium: Media) -> MediaRecord:
+        item = self.target
+        assert item is not None  # noqa: S101 - it has answered
+        origin = Origin(
+            key_id=self.caller.key.id,
+            model=self.request.model,
+            target=item.target,
+            credential_id=self.credential,
+            output_format=self._prepared.output_format if medium.kind == "image" else "",
+        )
+        return await self._kit.intake.take(medium, origin)
+
+    async def _covers(self, records: Sequence[MediaRecord]) -> dict[str, MediaRecord]:
+        found = {one.id: await self._kit.index.get(one.cover_id) for one in records if one.cover_id}
+        return {name: cover for name, cover in found.items() if cover is not None}
+
+
+def _final(error: GatewayError) -> GatewayError:
+    """Tell client libraries not to ask again by themselves: it may buy a second picture."""
+    headers = (*error.headers, ("x-should-retry", "false"))
+    return GatewayError(
+        error.code, error.message, status=error.status, type=error.type, param=error.param, headers=headers
+    )
