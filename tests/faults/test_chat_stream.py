@@ -36,6 +36,39 @@ async def test_a_stream_arrives_whole(tmp_path: Path) -> None:
         assert await events_of(answer) == ("Hello", "[DONE]")
 
 
+async def test_a_picture_that_stands_in_the_text_does_not_end_the_stream(tmp_path: Path) -> None:
+    link = "https://pictures.example.org/mill.png"
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + chunk({"role": "assistant", "content": ""}))
+        await peer.send(chunk({"images": [{"type": "image_url", "image_url": {"url": link}}]}))
+        await asyncio.sleep(0.05)
+        await peer.send(chunk({"content": f"![mill]({link})"}))
+        await asyncio.sleep(0.05)
+        await peer.send(chunk({}, "stop"))
+        await asyncio.sleep(0.05)
+        await peer.send(b"data: [DONE]\n\n")
+
+    async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        assert await events_of(await gate.ask(chat(stream=True))) == (f"![mill]({link})", "[DONE]")
+
+
+async def test_an_upstream_that_stays_open_after_the_end_mark_is_not_waited_for(tmp_path: Path) -> None:
+    gone = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + chunk({"content": "Hello"}) + b"data: [DONE]\n\n")
+        while not gone.is_set():
+            await peer.send(b": still here\n\n")
+            await asyncio.sleep(0.02)
+
+    async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        assert await events_of(await gate.ask(chat(stream=True))) == ("Hello", "[DONE]")
+        gone.set()
+
+
 async def test_usage_is_asked_for_and_the_clients_members_pass(tmp_path: Path) -> None:
     seen: list[Any] = []
 

@@ -121,9 +121,11 @@ class ChatCall:
     async def read(self) -> list[Event]:
         """Give the next events, none after the last."""
         attempt = self._attempt
-        if attempt is None or attempt.over:
-            return []
-        return self._metered(await attempt.read())
+        while attempt is not None and not attempt.over:
+            events = self._metered(await attempt.read())
+            if events:  # a picture that stands in the text already leaves none
+                return events
+        return []
 
     async def close(self, end_reason: EndReason) -> None:
         """Let the upstream go and settle; `end_reason` is how the client's side ended."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from trunkline.inspection.spec_reader import Seen
+from trunkline.wire.loose import paired
 
 if TYPE_CHECKING:
     from trunkline.inspection.report import Report
@@ -124,6 +125,8 @@ _CONDITIONAL = (
     "usage_repeated",
     "utf8_invalid",
 )
+_ELSEWHERE = ("member_dropped", "media_beside_text", "message_for_delta", "choice_index_missing")
+"""What tells that something stands where clients do not look."""
 _ORDER = ".d0E"
 _Effect = tuple[str, str, dict[str, str]]
 """A rule, the outcome of each mode, what it says."""
@@ -148,6 +151,8 @@ def judge(report: "Report", seen: Seen, status: int) -> list[Client]:
     effects: list[_Effect] = []
     if not seen.choices and not seen.error:
         outcomes, says = (_FOREIGN, _FOREIGN_SAYS) if seen.chunks else (_SILENCE, _NOTHING)
+        if seen.chunks and not (report.text or report.tool_calls or report.error):
+            outcomes = _FOREIGN.replace("0", "d")  # there is nothing to lose but the end
         effects += [(rule, outcomes, says) for rule in framing or [cause]]
     if seen.unreadable:
         effects += [(rule, "EEEEEEEE", {"*": _NO_JSON}) for rule in framing or [cause]]
@@ -160,7 +165,8 @@ def judge(report: "Report", seen: Seen, status: int) -> list[Client]:
 
 def _of_chunks(report: "Report", seen: Seen, rules: list[str], cause: str) -> list[_Effect]:
     """Say what departures do in a stream that can be read event by event."""
-    known = [rule for rule in rules if rule in MEASURED and rule not in _CONDITIONAL]
+    spared = _spared(report, seen)
+    known = [rule for rule in rules if rule in MEASURED and rule not in _CONDITIONAL and rule not in spared]
     effects: list[_Effect] = [(rule, *MEASURED[rule]) for rule in known]
     if seen.lost:
         effects.append(("event_unterminated", *MEASURED["event_unterminated"]))
@@ -178,10 +184,40 @@ def _of_chunks(report: "Report", seen: Seen, rules: list[str], cause: str) -> li
         effects.append(("usage_on_chunk", *MEASURED["usage_on_chunk"]))
     if "usage_repeated" in rules and "usage_zero" not in rules:
         effects.append(("usage_repeated", *MEASURED["usage_repeated"]))
-    if cause and len(seen.text) < len(report.text):
-        effects.append((cause, "dddddddd", {"*": "a part of the text is lost"}))
+    effects += _of_contents(report, seen, rules, cause)
     if report.tool_calls and ("role_missing" in rules or "role_null" in rules):
         effects.append(("role_missing", ".......0", {"*": "the call is lost"}))
+    return effects
+
+
+def _spared(report: "Report", seen: Seen) -> set[str]:
+    """Give the rules whose faults do not reach what is read."""
+    spared = set()
+    if seen.finished:
+        spared.add("finish_missing")
+    if seen.text == report.text and report.text:
+        spared |= {"message_for_delta", "content_cumulative"}
+    if seen.text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in seen.text):
+        spared.add("surrogate_lone")
+    return spared
+
+
+def _of_contents(report: "Report", seen: Seen, rules: list[str], cause: str) -> list[_Effect]:
+    """Say what is lost of text, calls and numbers because they stand where no client looks."""
+    effects: list[_Effect] = []
+    cause = cause or next((rule for rule in rules if rule in _ELSEWHERE), "")
+    if cause and len(seen.text) < len(report.text) and not {"content_not_string", "message_for_delta"} & set(rules):
+        outcomes = "dddddddd" if seen.text or report.tool_calls else "00000E00"
+        effects.append((cause, outcomes, {"*": "a part of the text is lost"}))
+    calls = sorted(call["arguments"] for call in report.tool_calls)
+    if calls and not seen.calls:
+        effects.append((cause or "tool_index_missing", "00000E00", {"*": "the call is not seen"}))
+    elif calls != sorted(map(paired, seen.calls.values())) and "tool_arguments_object" not in rules:
+        effects.append(("tool_call_restarted", "dd.dd...", {"*": "other arguments"}))
+    if report.usage and seen.usage and seen.tokens != report.usage["total_tokens"]:
+        effects.append(("usage_odd", "EEEdddEd" if seen.usage_list else "dddddddd", {"*": "other numbers"}))
+    if seen.odd:
+        effects.append(("delta_missing", "EEEEdEE0", {"*": "TypeError or a validation error"}))
     return effects
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from trunkline.inspection.paste.text import lines_of
-from trunkline.wire.read import as_dict, as_text, dicts
+from trunkline.wire.read import as_dict, as_index, as_text, dicts
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"data", b"event", b"id", b"retry")
@@ -21,6 +21,13 @@ class Seen(Struct):
     text: str = ""
     finished: bool = False
     usage: bool = False
+    tokens: Any = None
+    """The last `total_tokens`, as it stands there."""
+    calls: dict[int, str] = {}
+    """The arguments of the tool calls, merged by their index."""
+    odd: bool = False
+    """A delta is no object, or its calls are no list."""
+    usage_list: bool = False
     error: bool = False
     unreadable: int = 0
     """The line of the first event that is no JSON; 0: none."""
@@ -79,9 +86,23 @@ def _dispatch(block: list[tuple[int, bytes, bytes]], seen: Seen) -> bool:
 def _chunk(value: dict[str, Any], seen: Seen) -> None:
     seen.chunks += 1
     seen.choices += type(value.get("choices")) is list
-    seen.usage |= bool(value.get("usage"))
+    usage = value.get("usage")
+    seen.usage |= bool(usage)
+    seen.usage_list |= type(usage) is list
+    seen.tokens = as_dict(usage).get("total_tokens") or seen.tokens
     seen.error |= bool(value.get("error"))
     for choice in dicts(value.get("choices")):
         if choice.get("index") in (0, None):
-            seen.text += as_text(as_dict(choice.get("delta")).get("content"))
-        seen.finished |= bool(choice.get("finish_reason"))
+            seen.finished |= bool(choice.get("finish_reason"))
+            _delta(choice.get("delta"), seen)
+
+
+def _delta(delta: Any, seen: Seen) -> None:
+    told = as_dict(delta)
+    seen.text += as_text(told.get("content"))
+    calls = told.get("tool_calls")
+    seen.odd |= type(delta) in (str, list) or bool(calls and type(calls) is not list)
+    for call in dicts(calls):
+        place = as_index(call.get("index"))
+        place = len(seen.calls) if place is None else place
+        seen.calls[place] = seen.calls.get(place, "") + as_text(as_dict(call.get("function")).get("arguments"))

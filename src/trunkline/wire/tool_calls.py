@@ -133,6 +133,8 @@ class ToolCalls:
                     self._notes.add("tool_arguments_empty")
                 out.append(ToolCallDelta(call.number, "{}", self._choice))
                 call.silent, call.complete = False, True
+        if self.nameless:
+            self._notes.add("tool_call_unannounced")
 
     def settle(self, out: list[Event]) -> None:
         """Say that no more fragments come: what was in doubt is told."""
