@@ -127,8 +127,8 @@ class Application:
         door = self._door = Door(self._client, local)
         targets = Targets()
         files = FileRecorder(Path(config.debug.record or data_dir / "recordings"), always=bool(config.debug.record))
-        traces = Traces()
-        recorder = Tracer(files, traces)
+        self._traces = Traces()
+        recorder = Tracer(files, self._traces)
         accounts = JobAccounts(self._billing, pricing, made)
         self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life)
         parts = (config, secret, self.live, gate, targets, accounts, self._shared, self._database, replica, self._life)
@@ -145,16 +145,16 @@ class Application:
         }
         self.protocol: type[FrontDoor] = type("ConfiguredFrontDoor", (FrontDoor,), {"routes": routes})
         self._set_limits()
-        self.asgi = self._asgi(self._admin(secret, traces, targets))
+        self.asgi = self._asgi(self._admin(secret, targets))
 
-    def _admin(self, secret: bytes, traces: Traces, targets: Targets) -> list[Route]:
+    def _admin(self, secret: bytes, targets: Targets) -> list[Route]:
         return admin_api(
             lambda: Known(self.config.providers, self._off),
             Sessions(secret, self.config.server.admin_key, loopback=self.loopback),
             live=self.live,
             keys=self.keys,
             calls=self._open_calls,
-            traces=traces,
+            find_trace=lambda request_id: self._peers.trace(request_id, self._traces),
             health=targets.health,
             media=self._media,
             database=self._database,
@@ -275,7 +275,12 @@ class Application:
 
     def _meet_peers(self) -> None:
         """Say what other workers may ask of this one."""
-        self._peers.answers = {"metrics": self._told_metrics, "local": self._told_local, "jobs": self._told_jobs}
+        self._peers.answers = {
+            "metrics": self._told_metrics,
+            "local": self._told_local,
+            "jobs": self._told_jobs,
+            "trace": self._told_trace,
+        }
         if not self._peers.place.first:
             self._media.engine.elsewhere = self._peers.nudge
 
@@ -287,6 +292,10 @@ class Application:
 
     async def _told_local(self, name: str) -> str:
         return msgspec.json.encode(await self._children[name].address()).decode()
+
+    async def _told_trace(self, request_id: str) -> str:
+        trace = self._traces.get(request_id)
+        return msgspec.json.encode(trace).decode() if trace is not None else ""
 
     async def _told_jobs(self, _about: str) -> str:
         await self._media.engine.recover()

@@ -1,13 +1,13 @@
 """The composition root's part for the operators' API."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from starlette.routing import Route
 
 from trunkline.app_media import MediaParts
 from trunkline.calls.keys import Keys
 from trunkline.calls.open_calls import OpenCalls
-from trunkline.calls.traces import Traces
+from trunkline.calls.traces import Trace
 from trunkline.http.admin.api import admin_routes
 from trunkline.http.admin.calls import CallPages
 from trunkline.http.admin.inspect import InspectPages
@@ -33,7 +33,7 @@ def admin_api(  # noqa: PLR0913 - what operators look at
     live: Live,
     keys: Keys,
     calls: OpenCalls,
-    traces: Traces,
+    find_trace: Callable[[str], Awaitable[Trace | None]],
     health: Health,
     media: MediaParts,
     database: Database,
@@ -52,6 +52,6 @@ def admin_api(  # noqa: PLR0913 - what operators look at
             *UsagePages(reports).endpoints,
             *providers.endpoints,
             *media_pages.endpoints,
-            *InspectPages(traces).endpoints,
+            *InspectPages(find_trace).endpoints,
         ],
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from trunkline.calls.traces import Trace, Traces
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
 from trunkline.local.supervisor import Address, ChildUnavailableError
@@ -20,7 +21,7 @@ from trunkline.telemetry.workers import of_all
 
 PATIENCE_S = 5.0
 """How long a worker that is being started again is waited for."""
-METRICS_S = 2.0
+PART_S = 2.0
 MOST_ASKED_BYTES = 4096
 log = logging.getLogger(__name__)
 
@@ -95,10 +96,17 @@ class Peers:
         """Give the metrics of all workers that answer, each with the label `worker`; of a single one without."""
         if self.place.count == 1:
             return own()
-        others = [number for number in range(self.place.count) if number != self.place.number]
-        pages = await asyncio.gather(*map(self._page, others))
+        others = self._others()
+        pages = await asyncio.gather(*(self._part(number, "metrics") for number in others))
         known = {number: page for number, page in zip(others, pages, strict=True) if page is not None}
         return of_all(dict(sorted({**known, self.place.number: own().decode()}.items()))).encode()
+
+    async def trace(self, request_id: str, own: Traces) -> Trace | None:
+        """Give what is kept of a call, by whichever worker has it."""
+        if (found := own.get(request_id)) is not None:
+            return found
+        told = await asyncio.gather(*(self._part(number, "trace", request_id) for number in self._others()))
+        return next((msgspec.json.decode(each, type=Trace) for each in told if each), None)
 
     async def nudge(self) -> None:
         """Let worker 0 look for new jobs now; it looks every second anyway."""
@@ -107,12 +115,15 @@ class Peers:
         except (OSError, ValueError) as error:
             log.info("worker 0 looks for jobs a little later: %s", error)
 
-    async def _page(self, number: int) -> str | None:
+    def _others(self) -> list[int]:
+        return [number for number in range(self.place.count) if number != self.place.number]
+
+    async def _part(self, number: int, what: str, about: str = "") -> str | None:
         try:
-            async with asyncio.timeout(METRICS_S):
-                return await self.ask(number, "metrics")
+            async with asyncio.timeout(PART_S):
+                return await self.ask(number, what, about)
         except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-            log.warning("the metrics of worker %d are missing: %s", number, error or "it does not answer")
+            log.warning("the %s of worker %d is missing: %s", what, number, error or "it does not answer")
             return None
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

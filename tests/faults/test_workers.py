@@ -173,6 +173,20 @@ async def test_jobs_and_embedded_models_are_reached_from_either(tmp_path: Path) 
                 assert (await shown.body()).startswith(b"\x89PNG")
 
 
+async def test_a_trace_is_shown_by_either(tmp_path: Path) -> None:
+    admin = "k" * 32
+    async with two_workers(tmp_path, answers_at_once, server={"admin_key": admin}) as (_, gate):
+        for number in range(4):
+            answer = await gate.ask(chat(), x_trunkline_trace="true", x_request_id=f"req-{number}")
+            await answer.body()
+            for _ in range(6):  # on any worker
+                shown = await gate.get(f"/admin/api/traces/req-{number}", authorization=f"Bearer {admin}")
+                assert shown.status == 200
+                assert (await shown.json())["request_id"] == f"req-{number}"
+        missing = await gate.get("/admin/api/traces/req-none", authorization=f"Bearer {admin}")
+        assert missing.status == 404
+
+
 async def test_told_to_end_they_end_with_a_last_event(tmp_path: Path) -> None:
     held = Held()
     async with two_workers(tmp_path, held, server={"grace_s": 2}) as (_, gate):

@@ -1,12 +1,13 @@
 """The inspector: captures that were pasted, and what providers really sent (docs/admin-api.md section 10)."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Raw
 from starlette.requests import Request
 
-from trunkline.calls.traces import Trace, Traces
+from trunkline.calls.traces import Trace
 from trunkline.core.errors import GatewayError
 from trunkline.http.admin.api import Endpoint
 from trunkline.http.admin.reading import read_bytes
@@ -21,8 +22,9 @@ ENDS = {"complete": "completed", "broken": "failed"}
 class InspectPages:
     """The endpoints of the inspector. One examination runs at a time: it is work for the processor alone."""
 
-    def __init__(self, traces: Traces) -> None:
-        self._traces = traces
+    def __init__(self, find: Callable[[str], Awaitable[Trace | None]]) -> None:
+        """`find` gives what is kept of a call, by the request's id."""
+        self._find = find
         self._turn = asyncio.Lock()
         self.endpoints = [
             Endpoint("POST", "/inspect", self._inspect),
@@ -35,7 +37,7 @@ class InspectPages:
             return await asyncio.to_thread(lambda: examine(data).as_page_json())
 
     async def _trace(self, request: Request) -> Any:
-        trace = self._traces.get(request.path_params["id"])
+        trace = await self._find(request.path_params["id"])
         if trace is None:
             told = "Nothing is kept of this call: it was not to be traced, is still open, or was too long ago."
             raise GatewayError("not_found", told)
