@@ -1,0 +1,18 @@
+"""What `serve` imports before its first request: what is not here costs neither time nor memory at the start."""
+
+import json
+import subprocess
+import sys
+
+IMPORTED = "import json, sys, trunkline.cli.main, trunkline.app; print(json.dumps([*sys.modules]))"
+NOT_AT_START = (
+    "sqlalchemy.orm", "sqlalchemy.dialects.postgresql", "asyncpg", "alembic", "dbos", "pydantic", "prometheus_client",
+    "rich", "redis", "obstore", "opentelemetry", "PIL", "av", "xllamacpp", "openai",
+)  # fmt: skip
+
+
+def test_nothing_heavy_is_imported_at_the_start() -> None:
+    told = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+    imported = json.loads(told.stdout)
+    assert "trunkline.app" in imported
+    assert [name for name in imported if name in NOT_AT_START] == []
