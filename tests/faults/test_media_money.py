@@ -100,6 +100,7 @@ async def test_it_is_booked_once_and_refused_when_spent(
             assert answer.status == 200, await answer.json()
         [row] = await anna.settled(1)
         assert (row.cost_microusd, row.route, row.end_reason) == (cost, path, "completed")
+        assert not row.streamed
         assert (row.job_id, row.key_id) == (answer.headers["x-trunkline-job-id"], anna.key_id)
         assert (row.provider, row.images, row.video_ms) == (("paint", 1, 0) if cost == 40_000 else ("paint", 0, 2000))
         if path != VIDEOS:

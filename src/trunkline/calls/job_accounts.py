@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from trunkline.calls.billing import Billing
+from trunkline.calls.media_answer import telling_of
 from trunkline.calls.pricing import MOST_IMAGE_TOKENS, ROOM_TOKENS, Pricing, unpriced
 from trunkline.core.events import Usage
 from trunkline.core.jobs import Job, Outcome
@@ -93,7 +94,7 @@ class JobAccounts:
             cost_microusd=cost,
             price_version=job.price_version,
             estimated=estimated,
-            streamed=bool(job.stream_id),
+            streamed=telling_of(job).stream,
             end_reason=ENDS.get(outcome.state) or CODES.get(outcome.error_code, "failed"),
             error_code=outcome.error_code,
             status=200 if outcome.state == "completed" else 502,

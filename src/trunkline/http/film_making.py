@@ -43,7 +43,6 @@ class FilmMaking:
             route = media_route(self._live.table.route(asked.model), "video")
             telling = Telling(
                 form="videos",
-                stream=True,
                 style=style or route.settings.media_style or "markdown",  # type: ignore[arg-type]
                 progress=route.settings.progress,
             )
