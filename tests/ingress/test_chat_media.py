@@ -42,7 +42,10 @@ def test_the_result_does_not_depend_on_the_cuts(cut: int) -> None:
 
 
 def test_progress_of_films() -> None:
-    text = "> Task(id=7)\n> 进度：12.5%\n> 进度：12.5%\n> 99%\n[视频](https://x.example/a.mp4)\n"
+    text = (
+        '```json\n{\n"prompt": "a dog"\n}\n```\n> Task(id=7)\n[任务](🔥🔥)🎉\n'
+        "> 进度：12.5%\n> 进度：12.5%\n> 99%\n[视频](https://x.example/a.mp4)\n"
+    )
     told, spoken = fed(text, "video", cut=1000)
     assert told[1:] == [Progress(text="Task(id=7)"), Progress(12.5), Progress(99.0)]
     assert [one.words for one in spoken] == [""]

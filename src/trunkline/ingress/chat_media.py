@@ -35,6 +35,8 @@ _PROGRESS = re.compile(
     r"生成中|正在生成|排队|进度|任务|处理中)[^.!?。\n]{0,120}(?:[.…]{0,6}|\([^)\n]{0,60}\))\s*\Z",
     re.IGNORECASE,
 )
+_MARK_UP = frozenset(("", *'[`{}"<|!'))
+"""What lines begin with that say nothing to a person."""
 _FAILURE = re.compile(r"❌|\bfail(?:ed|ure)\b|失败|\bviolat|违规|违反", re.IGNORECASE)
 
 
@@ -134,7 +136,8 @@ class ChatMedia:
         percent = _PERCENT.search(line)
         if percent is not None and float(percent[1]) <= 100:
             return Progress(float(percent[1]))
-        return Progress(text=line.lstrip("> ").strip())
+        text = line.lstrip("> ").strip()
+        return None if text[:1] in _MARK_UP else Progress(text=text)
 
     def _is_progress(self, line: str) -> bool:
         return bool(line) and (self._film or _PROGRESS.match(line) is not None)
