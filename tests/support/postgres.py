@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ class Postgres:
     def stop(self) -> None:
         """Stop at once, as a crash does: clients are cut off."""
         self.control("-m", "immediate", "stop")
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Stop it for a while."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Several replicas of the gateway on one PostgreSQL, one Valkey and one S3 server."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,16 @@ def bearer(key: Mapping[str, Any]) -> dict[str, str]:
 def ask_text(**members: Any) -> dict[str, Any]:
     """Ask the model of `text_upstream` for an answer of its price."""
     return chat("up/m", max_tokens=TOKENS, **members)
+
+
+async def until(client: Client, key: Mapping[str, Any], status: int, within_s: float = 30) -> list[int]:
+    """Ask until this status comes; gives those before."""
+    before: list[int] = []
+    async with asyncio.timeout(within_s):
+        while (now := await status_of(client, key)) != status:
+            before.append(now)
+            await asyncio.sleep(0.05)
+    return before
 
 
 async def status_of(client: Client, key: Mapping[str, Any]) -> int:

@@ -4,6 +4,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,6 +35,15 @@ class Valkey:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Stop it for a while; what it knew is forgotten."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,6 @@ READERS = 1024
 OPEN_S = 24 * 3600
 """How long events outlive a writer that never ends its stream."""
 STALE = -1
-GONE = -2
 
 # KEYS: the events; what is known of them. ARGV: generation, most bytes, seconds to keep them, the number before these
 # events (-1: whatever it is), how the stream ends (or nothing), events. Repeated, it changes nothing.
@@ -155,8 +154,9 @@ class ValkeyLog:
         kept_s = int(self._ttl_s) if end else OPEN_S
         with self._named():
             answer = await self._append(_keys(stream_id), [generation, self._max_bytes, kept_s, before, end, *events])
-        if int(answer) in {STALE, GONE}:
+        if int(answer) == STALE:
             self._lasts.pop(stream_id, None)
+        if int(answer) < 0:
             raise StaleOwnerError(stream_id)
         return int(answer)
 
