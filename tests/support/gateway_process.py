@@ -81,9 +81,9 @@ class Home:
                 while not running.is_up():  # noqa: ASYNC110 - seen from outside
                     await asyncio.sleep(0.02)
             yield running
+        finally:
             for answer in running.answers:
                 answer.leave()
-        finally:
             running.kill_if_alive()
             await running.end()
 

@@ -121,7 +121,8 @@ class Record:
     async def _times(self, percent: float | None) -> str:
         """Say how long it will take, by what jobs of this model usually take and how far this one is."""
         if self._expected_s is None:
-            taken_s = await self.tools.jobs.durations_s(self.job.provider, self.job.upstream_model)
+            known = partial(self.tools.jobs.durations_s, self.job.provider, self.job.upstream_model)
+            taken_s = await lasting(self.tools, known)
             self._expected_s = statistics.median(taken_s) if taken_s else 0.0
         elapsed_s = self.elapsed_s()
         left = pace.left_s(elapsed_s, percent, self._expected_s)

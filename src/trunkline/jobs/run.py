@@ -16,7 +16,7 @@ from trunkline.core.errors import GatewayError, UpstreamError
 from trunkline.core.jobs import FINISHED, Job, JobChanges, JobState
 from trunkline.core.media import Media, MediaRecord, MediaRequest
 from trunkline.core.ports import HttpError, HttpResponse
-from trunkline.core.state import StaleOwnerError
+from trunkline.core.state import StaleOwnerError, StorageError
 from trunkline.jobs import pace
 from trunkline.jobs.ask import ask, exchange, is_stream, received, said
 from trunkline.jobs.record import Entry, Record
@@ -25,6 +25,7 @@ from trunkline.jobs.tools import Tools
 TRIES = 3
 """How often a submit is sent that never arrived, or that the provider knows again by its key."""
 CANCEL_S = 10.0
+AWAY_S = 1.0
 UNFINISHED = 500
 """Where the places of unfinished pictures begin in a part's thousand."""
 UNKNOWN = "The gateway broke off while it submitted this; the provider may be at work, so it was not submitted again."
@@ -51,7 +52,7 @@ class Run(Record):
             return False
         self._task = asyncio.current_task()
         try:
-            return await self._step(name)
+            return await self._lasting_step(name)
         except asyncio.CancelledError:
             if self.dropped or not self.cancelling or self._task is None or self._task.uncancel():
                 raise
@@ -84,6 +85,15 @@ class Run(Record):
             await self._cancelled()
             return False
         return await {"submit": self._submit, "wait": self._wait, "store": self._store}[name]()
+
+    async def _lasting_step(self, name: str) -> bool:
+        """Run a step, and again when the database was away in it: every step goes on from what is known."""
+        while True:
+            try:
+                return await self._step(name)
+            except StorageError as error:
+                log.warning("job %s waits for the database: %s", self.job.id, error)
+            await self.tools.clock.sleep(AWAY_S)
 
     # The three steps.
 
@@ -132,7 +142,7 @@ class Run(Record):
         for at, part in enumerate(self.binding.parts):
             for nth, item in enumerate(part.items):
                 try:
-                    record = await self.tools.intake.take(item.media, self._origin(at, nth))
+                    record = await self._take(item.media, self._origin(at, nth))
                 except GatewayError as error:
                     failures.append(error)
                 else:
@@ -247,7 +257,7 @@ class Run(Record):
         self._partials[at] = number + 1
         origin = replace(self._origin(at, UNFINISHED + number), passing=True, output_format="")
         try:
-            record = await self.tools.intake.take(picture, origin)
+            record = await self._take(picture, origin)
         except GatewayError as error:
             log.warning("job %s: an unfinished picture was left out: %s", self.job.id, error)
         else:
@@ -257,8 +267,17 @@ class Run(Record):
         """Keep inline bytes at once: they are too large for the job's row."""
         if not media.data and not media.url.startswith("data:"):
             return Item(media)
-        record = await self.tools.intake.take(media, self._origin(at, nth))
+        record = await self._take(media, self._origin(at, nth))
         return Item(replace(media, data=b"", url=""), record.id)
+
+    async def _take(self, media: Media, origin: Origin) -> MediaRecord:
+        """Take a medium in, waiting for a database that is away: it is paid for."""
+        while True:
+            try:
+                return await self.tools.intake.take(media, origin)
+            except StorageError as error:
+                log.warning("job %s waits for the database: %s", self.job.id, error)
+            await self.tools.clock.sleep(AWAY_S)
 
     async def _request(self, n: int) -> MediaRequest:
         request = msgspec.json.decode(self.job.request, type=MediaRequest)
