@@ -98,8 +98,8 @@ class ChatLine:
                 return said
         try:
             value = self.dialect.parse(body)
-        except UNREADABLE:
-            return self.feed(body) + self.close(whole=True)
+        except UNREADABLE:  # a stream was not asked for, but may have come, and may be cut
+            return self.feed(body) + self.close(whole=read_loose(body, Notes()) is not None)
         events = self._run([Frame("json", body, value, "", 1)])
         return events + self.close(whole=True)
 

@@ -1,0 +1,23 @@
+"""An answer that was asked for whole, and came as something else."""
+
+from trunkline.core.events import Ended, Failed
+from trunkline.core.notes import Notes
+from trunkline.dialects import CHAT_DIALECTS
+from trunkline.pipeline import ChatLine
+
+CHUNK = b'{"id":"c","choices":[{"index":0,"delta":{"content":"Half"},"finish_reason":null}]}'
+
+
+def last(body: bytes) -> object:
+    return ChatLine(CHAT_DIALECTS["openai_chat"], Notes()).whole(body)[-1]
+
+
+def test_a_stream_that_is_cut_is_no_answer() -> None:
+    assert isinstance(last(b"data: " + CHUNK + b"\n\n"), Failed)
+    assert isinstance(last(CHUNK + b"\n" + CHUNK + b"\n"), Failed)
+    assert isinstance(last(b"data: " + CHUNK + b"\n\ndata: [DONE]\n\n"), Ended)
+
+
+def test_one_value_is_complete_by_its_own_shape() -> None:
+    assert isinstance(last(CHUNK), Ended)
+    assert isinstance(last(CHUNK.replace(b"Half", b"H\xe9")), Ended)
