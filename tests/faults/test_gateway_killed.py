@@ -82,3 +82,28 @@ async def test_killed_inside_the_submit_it_is_not_submitted_again(tmp_path: Path
             [row] = await books.rows()
         assert len(provider.submits) == 1
         assert (row.end_reason, row.estimated) == ("crashed", True)
+
+
+async def test_a_hundred_films_at_once_survive_their_gateway(tmp_path: Path) -> None:
+    async with FilmProvider() as provider:
+        home = Home(tmp_path, to_films(provider.url))
+        async with home.gateway() as first, home.books() as books:
+            answers = await asyncio.gather(*(first.ask(film({"polls": 8})) for _ in range(100)))
+            async with asyncio.timeout(60):
+                while len(provider.submits) < 100:  # noqa: ASYNC110 - seen from outside
+                    await asyncio.sleep(0.1)
+            jobs = [answer.headers["x-trunkline-job-id"] for answer in answers]
+            for job_id in jobs:
+                await books.reached(job_id, "running", "storing", "completed")
+            print("at 100 jobs:", first.used())
+            first.kill()
+            for answer in answers:
+                answer.leave()
+            async with home.gateway() as second:
+                for job_id in jobs:
+                    await books.reached(job_id, "completed")
+                print("after the restart:", second.used())
+                rows = await books.rows(100)
+        assert sorted(row.job_id for row in rows) == sorted(jobs)
+        assert {row.end_reason for row in rows} == {"completed"}
+        assert len(provider.submits) == 100

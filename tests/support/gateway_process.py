@@ -47,6 +47,14 @@ class Process(Client):
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         os.kill(self.process.pid, how)
 
+    def used(self) -> str:
+        """Say how much of the processor and of memory it has taken."""
+        proc = Path(f"/proc/{self.process.pid}")
+        times = (proc / "stat").read_text().rpartition(")")[2].split()
+        cpu_s = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+        peak = re.search(r"VmHWM:\s+(\d+)", (proc / "status").read_text())
+        return f"{cpu_s:.1f} s of CPU, {int(peak[1]) // 1024 if peak else 0} MiB at most"
+
     def kill_if_alive(self) -> None:
         self.process.kill()
 
