@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from trunkline.inspection.spec_reader import Seen
 from trunkline.wire.loose import paired
+from trunkline.wire.read import as_count
 
 if TYPE_CHECKING:
     from trunkline.inspection.report import Report
@@ -125,7 +126,7 @@ _CONDITIONAL = (
     "usage_repeated",
     "utf8_invalid",
 )
-_ELSEWHERE = ("member_dropped", "media_beside_text", "message_for_delta", "choice_index_missing")
+_ELSEWHERE = ("member_dropped", "message_for_delta", "choice_index_missing")
 """What tells that something stands where clients do not look."""
 _ORDER = ".d0E"
 _Effect = tuple[str, str, dict[str, str]]
@@ -210,11 +211,14 @@ def _of_contents(report: "Report", seen: Seen, rules: list[str], cause: str) -> 
         outcomes = "dddddddd" if seen.text or report.tool_calls else "00000E00"
         effects.append((cause, outcomes, {"*": "a part of the text is lost"}))
     calls = sorted(call["arguments"] for call in report.tool_calls)
-    if calls and not seen.calls:
+    if calls and not seen.calls and "function_call_legacy" not in rules:
         effects.append((cause or "tool_index_missing", "00000E00", {"*": "the call is not seen"}))
-    elif calls != sorted(map(paired, seen.calls.values())) and "tool_arguments_object" not in rules:
+    elif calls != sorted(map(paired, seen.calls.values())) and not {
+        "tool_arguments_object",
+        "tool_index_missing",
+    } & set(rules):
         effects.append(("tool_call_restarted", "dd.dd...", {"*": "other arguments"}))
-    if report.usage and seen.usage and seen.tokens != report.usage["total_tokens"]:
+    if report.usage and seen.usage and as_count(seen.tokens) != report.usage["total_tokens"]:
         effects.append(("usage_odd", "EEEdddEd" if seen.usage_list else "dddddddd", {"*": "other numbers"}))
     if seen.odd:
         effects.append(("delta_missing", "EEEEdEE0", {"*": "TypeError or a validation error"}))
