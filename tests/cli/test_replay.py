@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,13 @@ async def test_the_gateway_reads_a_replayed_capture(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trunkline", "replay", str(FAULTY), "--listen"]
-    running = subprocess.Popen([*command, "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # ignored, where a shell started us in the background
+    running = subprocess.Popen(
+        [*command, "127.0.0.1:0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heard,  # noqa: PLW1509 - no threads run
+    )
     assert running.stderr is not None
     said = running.stderr.readline()
     assert f"replaying {FAULTY} (1740 bytes) on http://127.0.0.1:" in said
