@@ -54,7 +54,7 @@ soak: bench-build ## 200 streams for 10 minutes: does memory stay flat? (ARGS="-
 	uv run python bench/soak.py $(ARGS)
 
 test-faults: ## upstreams, clients and processes that misbehave, on real sockets
-	uv run pytest -n 0 -m faults
+	uv run pytest -n 3 --dist loadscope -m faults
 
 test-oracles: ## official client libraries read our streams
 	uv run pytest -n 0 -m oracles
