@@ -5,6 +5,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -46,4 +47,5 @@ def say(word: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 64))
