@@ -1,5 +1,6 @@
 """A real S3 server (SeaweedFS) of our own, as a fixture."""
 
+import random
 import shutil
 import socket
 import subprocess
@@ -34,9 +35,9 @@ def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def ports() -> list[int]:
-    """Free ports low enough that SeaweedFS's gRPC ports (10,000 above) are ports too."""
+    """Free ports low enough that SeaweedFS's gRPC ports (10,000 above) are ports too; others look for ports as well."""
     found: list[int] = []
-    for port in range(20_000, 30_000):
+    for port in random.sample(range(20_000, 22_000), 2_000):
         try:
             for one in (port, port + 10_000):
                 socket.create_server(("127.0.0.1", one)).close()

@@ -61,6 +61,9 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Fail readiness first, then let running answers end."""
         self._application.live.going_down = True
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(0)  # connections taken just now are made, and told like the others
         await super().shutdown(sockets)
 
 

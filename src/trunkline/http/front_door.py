@@ -14,6 +14,8 @@ from trunkline.http.exchange import Exchange, Handler
 _log = logging.getLogger(__name__)
 WRITE_BUFFER_BYTES = 256 * 1024
 """What may wait for a slow client before its upstream is no longer read."""
+LINGER_S = 3.0
+"""How long a connection at rest stays open when the server is going down: a proxy may be sending on it just then."""
 
 
 class FrontDoor(HttpToolsProtocol):
@@ -36,6 +38,7 @@ class FrontDoor(HttpToolsProtocol):
         self._writable: asyncio.Future[None] | None = None
         self._rested_at = 0.0
         self._rest: asyncio.TimerHandle | None = None
+        self._leaving = False
         self.keep_alive = True
         self.http_1_0 = False
 
@@ -71,19 +74,28 @@ class FrontDoor(HttpToolsProtocol):
         super().resume_writing()
 
     def shutdown(self) -> None:
-        """Close, or let the running answer end within the grace period."""
-        exchange = self._exchange
-        if exchange is None:
-            super().shutdown()
-            return
-        self.keep_alive = False
+        """Go within the grace period: let the running answer end, and answer what a proxy is sending just now."""
+        self._leaving = True
         # well inside the server's own limit, so that the last event still goes out
-        self.loop.call_later(max(0.0, self.grace_s - 1.0), self._interrupt, exchange)
+        left_s = max(self.grace_s / 2, self.grace_s - 1.0)
+        self.loop.call_later(left_s, self._interrupt)
+        self.timeout_keep_alive = min(LINGER_S, left_s)  # type: ignore[assignment]
+        if self._exchange is not None:
+            # a client that was not told so yet keeps a connection that is closed behind an answer for its next call
+            self.keep_alive = self.keep_alive and self._exchange.responded
+        elif self.cycle is not None and not self.cycle.response_complete:
+            super().shutdown()
+        else:
+            self._begin_rest()
 
-    def _interrupt(self, exchange: Exchange) -> None:
-        if exchange is self._exchange and exchange.task is not None:
+    def _interrupt(self) -> None:
+        """End the answer now, or else the connection."""
+        exchange = self._exchange
+        if exchange is not None and exchange.task is not None:
             exchange.interrupted = True
             exchange.task.cancel()
+        elif self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
 
     # What the parser says.
 
@@ -110,7 +122,7 @@ class FrontDoor(HttpToolsProtocol):
             return
         self._hot = True
         self.http_1_0 = self.parser.get_http_version() == "1.0"
-        self.keep_alive = not self.http_1_0 and self.parser.should_keep_alive()
+        self.keep_alive = not self.http_1_0 and not self._leaving and self.parser.should_keep_alive()
         self._handler = handler
         self._pieces, self._size = [], 0
         self._exchange = Exchange(self, method.decode(), path.decode("ascii", "replace"), query, dict(self.headers))
@@ -161,6 +173,8 @@ class FrontDoor(HttpToolsProtocol):
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(headers)
         super().on_headers_complete()
+        if self._leaving:
+            self.cycle.keep_alive = False
 
     def _refuse(self, exchange: Exchange) -> None:
         """Say that the body is too large, and read no more of it."""
@@ -207,10 +221,19 @@ class FrontDoor(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if not self.keep_alive:
             self.transport.close()
+        elif self._leaving:
+            self._begin_rest()
         else:
             self._rested_at = self.loop.time()
             if self._rest is None and not self.transport.is_closing():
                 self._rest = self.loop.call_later(self.timeout_keep_alive, self._look_at_rest)
+
+    def _begin_rest(self) -> None:
+        """Count the time at rest from now on, however long it was to be."""
+        self._rested_at = self.loop.time()
+        if self._rest is not None:
+            self._rest.cancel()
+        self._rest = self.loop.call_later(self.timeout_keep_alive, self._look_at_rest)
 
     def _look_at_rest(self) -> None:
         """Close a connection that has been at rest for too long; a timer for each answer would cost more."""
