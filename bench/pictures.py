@@ -2,8 +2,8 @@
 
 `uv run python bench/pictures.py [PICTURES] [DIALECT …]` prints, for each dialect, the gateway's memory and the largest
 gap between two chunks of a text stream that its upstream writes every 10 ms, with the pictures and alone. Dialects:
-`openai_images`, `gemini_images` (both inline, as base64 on one line) and `xai_images` (by link). Provider and gateway
-are processes of their own.
+`openai_images`, `gemini_images` (both inline, as base64 on one line), `xai_images` (by link) and `openai_chat` (a data
+URL in the text of a chat). Provider and gateway are processes of their own.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from PIL import Image
 
 SIDE = 2640
 """Noise of this size is a PNG of 20.9 MB."""
-PLACES = {"openai_images": "/openai", "gemini_images": "/gemini", "xai_images": "/xai"}
+PLACES = {"openai_images": "/openai", "gemini_images": "/gemini", "xai_images": "/xai", "openai_chat": "/chat"}
 PACE_S = 0.01
 ALONE_S = 5.0
 CHUNK = b'data: {"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
@@ -40,9 +40,11 @@ def provide(told: Connection) -> None:
     Image.frombytes("RGB", (SIDE, SIDE), noise).save(out, "PNG", compress_level=1)
     png, data = out.getvalue(), base64.b64encode(out.getvalue()).decode()
     part = {"inlineData": {"mimeType": "image/png", "data": data}}
+    message = {"role": "assistant", "content": f"![image](data:image/png;base64,{data})"}
     answers = {
         "/openai": json.dumps({"created": 1, "data": [{"b64_json": data}]}).encode(),
         "/gemini": json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode(),
+        "/chat": json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode(),
     }
 
     port = 0
@@ -60,7 +62,7 @@ def provide(told: Connection) -> None:
                     url = f"http://127.0.0.1:{port}/xai/file.png"
                     body = json.dumps({"data": [{"url": url}]}).encode()
                 else:
-                    body = answers.get(path[:7], png)
+                    body = answers.get(f"/{path.split('/')[1]}", png)
                 kind = "image/png" if body is png else "application/json"
                 writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n".encode())
                 for at in range(0, len(body), 1 << 16):
@@ -158,9 +160,10 @@ async def main(count: int, dialects: list[str], upstream: int, size: int) -> Non
         f'[providers.talk]\nbase_url = "http://127.0.0.1:{upstream}/text"\nchat = {{ dialect = "openai_chat" }}\n'
     )
     for dialect, place in PLACES.items():
+        side = "chat" if place == "/chat" else "image"
         tables.append(
             f'[providers.{dialect}]\nbase_url = "http://127.0.0.1:{upstream}{place}"\n'
-            f'image = {{ dialect = "{dialect}" }}\nmodels = {{ m = {{ kind = "image" }} }}\n'
+            f'{side} = {{ dialect = "{dialect}" }}\nmodels = {{ m = {{ kind = "image" }} }}\n'
         )
     with tempfile.TemporaryDirectory() as directory, serving("".join(tables), directory) as pid:
         while not await is_open(port):  # noqa: ASYNC110 - another process's port has no event
@@ -184,7 +187,7 @@ def serving(config: str, directory: str) -> Iterator[int]:
     path = Path(directory) / "trunkline.toml"
     path.write_text(config)
     command = [sys.executable, "-m", "trunkline", "serve", "--config", str(path), "--data-dir", directory]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             yield process.pid
         finally:

@@ -60,8 +60,35 @@ def test_media_and_words(text: str, kind: MediaKind, words: str, media: list[tup
     assert (read.words, found) == (words, media)
 
 
+LONG = "data:image/png;base64," + "iVBORw0KGgo" * 1000
+OTHER = "data:image/webp;base64," + "UklGRqgKAABX" * 1000
+
+
 @pytest.mark.parametrize(
-    "hostile", ["[![" * 100_000, "![" + "a" * 300_000, "<img " * 100_000, "[^1]: [" * 50_000, "https://" * 50_000]
+    ("text", "words", "urls"),
+    [
+        (f"Here: ![image]({LONG}) nice?", "Here: nice?", [LONG]),
+        (f"![image]({LONG})\n\n![image]({OTHER})", "", [LONG, OTHER]),
+        (f"![image]({LONG}){LONG}", "", [LONG]),
+        (f'<img src="{LONG}" alt="x"> {OTHER}', "", [LONG, OTHER]),
+        (f"图：{LONG}。好", "图：。好", [LONG]),
+        (f"**{LONG}**", "****", [LONG]),
+        (f"```\n{LONG}\n```", f"```\n{LONG}\n```", []),
+    ],
 )
+def test_long_inline_data_are_read_as_short_ones_are(text: str, words: str, urls: list[str]) -> None:
+    read = read_media_text(text, "image")
+    assert [one.media.url for one in read.media] == urls
+    assert read.words == words
+    assert all(one.media.url in text[one.start : one.end] for one in read.media)
+
+
+HOSTILE = (
+    *(LONG[:22] * 100_000, (LONG[:22] + " ") * 100_000, (LONG[:22] + "。") * 100_000),
+    *("[![" * 100_000, "![" + "a" * 300_000, "<img " * 100_000, "[^1]: [" * 50_000, "https://" * 50_000),
+)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_texts_take_linear_time(hostile: Any) -> None:
     assert len(read_media_text(hostile, "image").words) <= len(hostile)

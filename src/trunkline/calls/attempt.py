@@ -20,6 +20,10 @@ from trunkline.routing import order
 from trunkline.wire.frame import MAX_EVENT_BYTES
 
 ERROR_BODY_BYTES = 1024 * 1024
+LARGE_BYTES = 1 << 20
+"""Answers, and events, longer than this are read one in a turn of the loop: a picture of 20 MB takes some 20 ms."""
+TURNS_BETWEEN = 2
+"""So that a small stream's chunk, which takes two turns from socket to socket, waits for one large answer at most."""
 LINGER_S = 5.0
 """How long an answer that is whole waits for its last numbers."""
 LINGER_MARKED_S = 0.25
@@ -52,6 +56,7 @@ class Attempt:
         salt: str,
         *,
         plain_options: bool,
+        large: asyncio.Lock,
     ) -> None:
         self.notes = Notes()
         self._upstreams = upstreams
@@ -59,6 +64,7 @@ class Attempt:
         self._timeouts = timeouts
         self._asked = asked
         self._plain_options = plain_options
+        self._large = large
         target = asked.item.target
         self._dialect = CHAT_DIALECTS[target.dialect]
         self._line = ChatLine(self._dialect, self.notes, quirks=target.quirks, n=request.n, salt=salt)
@@ -70,7 +76,7 @@ class Attempt:
         self._whole_at = 0.0  # since when nothing but numbers may follow
         self._answering = False
         self._pieces: list[bytes] = []  # of an unstreamed answer, or of an error
-        self._held_bytes = 0
+        self._held_bytes = 0  # of the event that is not whole, or of the answer
         self.refused_stream_options = False
 
     @property
@@ -124,7 +130,7 @@ class Attempt:
                 self._deadline.disarm()
             if not self._request.stream:
                 if not data:
-                    return line.whole(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
+                    return line.whole(self._pieces[0]) if len(self._pieces) == 1 else await self._whole()
                 self._pieces.append(data)
                 self._held_bytes += len(data)
                 if self._held_bytes > MAX_EVENT_BYTES:
@@ -134,11 +140,29 @@ class Attempt:
             if not data:
                 return line.close()
             self._alive_at = self._loop.time()
-            events = line.feed(data)
+            large = self._held_bytes > LARGE_BYTES and b"}" in data
+            events = await self._feed_large(data) if large else line.feed(data)
             if events:
                 self._answering = True
-                self._whole_at = 0.0
+                self._whole_at = self._held_bytes = 0  # of the event that is not whole, or of the answer
                 return events
+            self._held_bytes += len(data)
+
+    async def _feed_large(self, data: bytes) -> list[Event]:
+        """Read on in an event that is large, and may be whole by now."""
+        async with self._large:
+            for _ in range(TURNS_BETWEEN):
+                await asyncio.sleep(0)
+            return self._line.feed(data)
+
+    async def _whole(self) -> list[Event]:
+        """Read an unstreamed answer that came in pieces."""
+        async with self._large:
+            body = b"".join(self._pieces)
+            self._pieces.clear()
+            for _ in range(TURNS_BETWEEN if len(body) > LARGE_BYTES else 0):
+                await asyncio.sleep(0)
+            return self._line.whole(body)
 
     async def aclose(self) -> None:
         """Let the target go: a call that is not over is broken off."""

@@ -33,6 +33,8 @@ class Targets:
         self.health = Health()
         self.plain_options: set[tuple[str, str]] = set()
         """Provider and model of targets that refuse `stream_options`."""
+        self.large = asyncio.Lock()
+        """Held while a large answer is read; see `attempt.LARGE_BYTES`."""
         self._turn = 0
 
     def plan(self, route: Route) -> list[order.Attempt]:
@@ -205,7 +207,8 @@ class ChatCall:
     async def _ask(self, asked: order.Attempt, *, plain: bool) -> tuple[Attempt, list[Event]]:
         salt = self.caller.request_id[-12:]
         timeouts = self.route.settings.timeouts
-        attempt = Attempt(self._upstreams, asked, self._request_for(asked.item), timeouts, salt, plain_options=plain)
+        request, large = self._request_for(asked.item), self._targets.large
+        attempt = Attempt(self._upstreams, asked, request, timeouts, salt, plain_options=plain, large=large)
         try:
             return attempt, await attempt.first()
         except BaseException:

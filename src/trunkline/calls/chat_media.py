@@ -188,7 +188,9 @@ class ChatMediaCall(ChatCall):
 
     async def _ending(self) -> list[Event]:
         """Fetch the media, and give the whole answer; or say why there is none."""
-        spoken = list(self._answer.spoken())
+        async with self._targets.large:
+            await asyncio.sleep(0)
+            spoken = list(self._answer.spoken())
         usage: list[Event] = [self._answer.usage] if self._answer.usage else []
         failed = failure_of(spoken, self.route.kind)
         if failed is None:

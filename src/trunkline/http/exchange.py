@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from trunkline.core.events import Failed
 
 Headers = Iterable[tuple[str, str]]
+LARGE_BYTES = 64 * 1024
+"""A longer body is not copied behind its head."""
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 
@@ -71,7 +73,11 @@ class Exchange:
         """Write a whole answer."""
         self.responded = True
         head = self._head(status, (*headers, ("content-length", str(len(body)))))
-        self._wire.send(head + body if self.method != "HEAD" else head)
+        if len(body) > LARGE_BYTES and self.method != "HEAD":
+            self._wire.send(head)
+            self._wire.send(body)
+        else:
+            self._wire.send(head + body if self.method != "HEAD" else head)
         self._wire.done(self)
 
     def start(self, headers: Headers, status: int = 200, length: int | None = None) -> None:

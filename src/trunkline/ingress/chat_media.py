@@ -104,8 +104,8 @@ class ChatMedia:
             choice.pieces.clear()
             read = read_media_text(text, kind)  # type: ignore[arg-type]
             placed = [(one.start, one.media) for one in read.media]
-            known = {media.url for _, media in placed} | {media.cover_url for _, media in placed}
-            placed += [(at, media) for at, media in choice.ready if not media.url or media.url not in known]
+            known = [url for _, media in placed for url in (media.url, media.cover_url) if url]  # too long to be hashed
+            placed += [(at, media) for at, media in choice.ready if media.url not in known]
             media = tuple(medium for _, medium in sorted(placed, key=lambda one: one[0]))
             yield Spoken(number, self._words(read.words, media), media, choice.reason)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from trunkline.core.media import Media, MediaKind
 from trunkline.wire.links import clean, is_file, kind_of
@@ -22,6 +23,11 @@ _FOUND = re.compile(
     r"|(?P<bare>https?://[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]{1,4000})",
     re.IGNORECASE,
 )
+_INLINE = re.compile(r"data:(?:image|video)/[\w.+-]{1,60}(?:;[\w=.+-]{1,60}){0,5};base64,", re.IGNORECASE)
+_SIGNS = (")", "(", '"', "'", "<", ">", "`", " ", "\n", "\r", "\t", "]", "*", ",", "|")
+_WIDE = re.compile(r"[^\x00-\x7f]")
+_LONG = 4096
+"""Inline data from this length on are not read by patterns, which take some 10 ms a megabyte."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,2000}`", re.DOTALL)
 _NOT_A_LINK = re.compile(r"\[[^\[\]\n]{0,200}\]\((?!https?:|data:)[^)\n]{0,4000}\)[^\S\n]*(?:🎉)*")
 _MARKS = re.compile(r"(?:\[\^\w{1,20}\])+(?!:)")
@@ -50,6 +56,7 @@ class Read(Struct, frozen=True):
 
 def read_media_text(text: str, kind: MediaKind) -> Read:
     """Tell the media of an answer by a model of this kind from its words. Code is left alone, links to pages too."""
+    text, cuts = _without_data(text)
     found = list(_found(text, kind))
     certain = [one for one in found if one.sure] or found
     whole = text.strip()
@@ -59,7 +66,74 @@ def read_media_text(text: str, kind: MediaKind) -> Read:
     if certain:
         words = _NOT_A_LINK.sub("", _MARKS.sub("", words))
         words = re.sub(r"[ \t]+(?=\n|\Z)", "", re.sub(r"[ \t]{2,}", " ", words))
-    return Read(re.sub(r"\n{3,}", "\n\n", words).strip(), tuple(_each_once(certain, kind)))
+    for cut in cuts:  # what stands in code, say
+        words = words.replace(cut.mark, cut.url)
+    media = tuple(_each_once(certain, kind))
+    return Read(re.sub(r"\n{3,}", "\n\n", words).strip(), tuple(_restored(media, cuts)) if cuts else media)
+
+
+class _Cut(Struct, frozen=True):
+    """Long inline data, what stands in the text for it, and where."""
+
+    url: str
+    mark: str
+    start: int
+
+
+def _without_data(text: str) -> tuple[str, list[_Cut]]:
+    """Put short marks in place of long inline data; the same data get the same mark."""
+    if len(text) <= _LONG:
+        return text, []
+    cuts: list[_Cut] = []
+    parts: list[str] = []
+    begun = length = at = 0
+    ends = _Ends(text)
+    while (head := _INLINE.search(text, at)) is not None:
+        at = ends.after(head.end())
+        if at - head.start() <= _LONG:
+            continue
+        url = text[head.start() : at]
+        mark = next((cut.mark for cut in cuts if cut.url == url), f"{head[0]}trunkline{len(cuts)}")
+        length += head.start() - begun
+        cuts.append(_Cut(url, mark, length))
+        parts += (text[begun : head.start()], mark)
+        length += len(mark)
+        begun = at
+    return "".join([*parts, text[begun:]]) if cuts else text, cuts
+
+
+class _Ends:
+    """Finds where inline data end: by the signs that cannot be in them, each looked for but once in any place."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._next = dict.fromkeys(_SIGNS, 0)
+        self._wide = 0 if not text.isascii() else len(text)
+
+    def after(self, start: int) -> int:
+        end = len(self._text)
+        for sign, known in self._next.items():
+            if known < end:
+                found = self._text.find(sign, max(start, known), end)
+                self._next[sign] = end = found if found >= 0 else end
+        if self._wide < end:
+            wide = _WIDE.search(self._text, max(start, self._wide), end)
+            self._wide = end = wide.start() if wide else end
+        return max(end, start)
+
+
+def _restored(media: tuple[Found, ...], cuts: list[_Cut]) -> Iterator[Found]:
+    """Put long data back, and give each place as it was in the whole text."""
+    urls = {cut.mark: cut.url for cut in cuts}
+    for one in media:
+        start, end = (
+            at + sum(len(cut.url) - len(cut.mark) for cut in cuts if cut.start < at) for at in (one.start, one.end)
+        )
+        medium = one.media
+        if medium.url in urls or medium.cover_url in urls:
+            url, cover_url = (urls.get(link, link) for link in (medium.url, medium.cover_url))
+            medium = replace(medium, url=url, cover_url=cover_url)
+        yield Found(medium, start, end, one.sure)
 
 
 def _found(text: str, kind: MediaKind) -> Iterator[Found]:
