@@ -196,6 +196,8 @@ class ChatDecoder:
         if not self._failed:
             self._failed = True
             self._notes.add("upstream_failed", line, error.message)
+            for state in self._states:
+                state.close(out)
             out.append(Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s))
 
     def _state(self, index: int) -> ChoiceReader:

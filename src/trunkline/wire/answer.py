@@ -164,6 +164,8 @@ class AnswerDecoder(Generic[S]):
         if not self.failed:
             self.failed = True
             self.notes.add("upstream_failed", self.line, error.message)
+            for state in self._states:
+                state.close(self._out)
             self._out.append(
                 Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s)
             )

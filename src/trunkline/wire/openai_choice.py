@@ -55,11 +55,15 @@ class ChoiceReader:
             text = self.join.feed(text)
         cumulative = self.cumulative
         if cumulative is not None:
+            if self._growing is not None and self._growing.held:
+                self._release_reasoning(out)
             text, go_on = cumulative.feed(text)
             if cumulative.found:
                 self._notes.add("content_cumulative", line)
             if not go_on:
                 self.cumulative = None
+                for held in cumulative.held:
+                    self.text(held, None, line, out)
         if not text:
             return
         self.chars += len(text)
@@ -83,6 +87,8 @@ class ChoiceReader:
                 self._notes.add("content_cumulative", line)
             if not go_on:
                 self._growing = None
+                for held in growing.held:
+                    self.reason(held, line, out)
         if text or details is not None:
             out.append(ReasoningDelta(text, self.index, details))
 
@@ -218,8 +224,9 @@ class ChoiceReader:
         return _NAMELESS if self.calls.nameless else None
 
     def close(self, out: list[Event]) -> None:
-        """Give what was held back."""
+        """Give what was held back; a call whose arguments never came has begun nevertheless."""
         self._release(out)
+        self.calls.tell(out)
         thought = self._thought.close()
         if thought:
             out.append(ReasoningDelta(thought, self.index))
@@ -244,18 +251,30 @@ class ChoiceReader:
 
     def _release(self, out: list[Event]) -> None:
         """Give the text and the links that waited."""
-        for watch in (self.cumulative, self._growing):
-            held = watch.close() if watch is not None else ""
-            if held and watch is self.cumulative:
-                self.cumulative = None
-                self.text(held, None, 0, out)
-            elif held:
-                out.append(ReasoningDelta(held, self.index))
+        self._release_reasoning(out)
+        watch = self.cumulative
+        if watch is not None and (held := watch.close()):
+            self.cumulative = None
+            for piece in held:
+                self.text(piece, None, 0, out)
+            self.cumulative = self._watching(watch)
         text = "".join(self.recent) if self._links else ""
         out.extend(
             MediaReady(msgspec.structs.replace(media, in_text=media.url in text), self.index) for media in self._links
         )
         self._links.clear()
+
+    def _release_reasoning(self, out: list[Event]) -> None:
+        watch = self._growing
+        if watch is not None and (held := watch.close()):
+            self._growing = self._watching(watch)
+            out.extend(ReasoningDelta(piece, self.index) for piece in held)
+
+    def _watching(self, watch: Cumulative) -> Cumulative | None:
+        """Go on watching text that grows."""
+        if watch.found:
+            self._notes.add("content_cumulative")
+        return watch if watch.found else None
 
     def repeats(self, content: Any) -> bool:
         """Say whether a whole message tells again what was said in pieces."""

@@ -102,7 +102,7 @@ class ToolCalls:
             arguments = bytes(as_raw(arguments)).decode()
         call = self._find(index, id, name, arguments or "", line)
         if call is None:
-            self._tell_all(out, line)
+            self.tell(out, line)
             call = _Call(kind)
             self._calls.append(call)
             self._untold.append(call)
@@ -126,7 +126,7 @@ class ToolCalls:
     def close(self, out: list[Event]) -> None:
         """Finish the choice: what was not told is told, calls without arguments get `{}`."""
         self.settle(out)
-        self._tell_all(out, 0)
+        self.tell(out)
         for call in self._calls:
             if call.number >= 0 and call.silent and call.kind != "custom":
                 if not call.empty:
@@ -181,7 +181,8 @@ class ToolCalls:
             return
         call.name = name if name.startswith(call.name) else call.name + name
 
-    def _tell_all(self, out: list[Event], line: int) -> None:
+    def tell(self, out: list[Event], line: int = 0) -> None:
+        """Tell the calls that have a name, whether or not their arguments have begun."""
         for call in self._untold.copy():
             if call.name:
                 self._tell(call, out, line)
