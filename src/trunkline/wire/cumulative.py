@@ -61,7 +61,7 @@ def _may_be_growth(text: str, piece: str) -> bool:
 
 
 def _is_repeated(text: str, piece: str) -> bool:
-    """Say whether a piece that begins with a text which grew before is growth for certain, as digits and marks are not."""
+    """Say whether a piece that repeats a text which grew before is growth for certain: digits and marks are not."""
     more = piece[len(text) :]
     return more != "" and (len(text) >= _ENOUGH or any(letter.isalpha() for letter in piece))
 
