@@ -41,6 +41,7 @@ class _Message(Struct):
 class _Choice(Struct):
     index: int | None = None
     message: _Message | None = None
+    delta: _Message | None = None
     finish_reason: str | None = None
     logprobs: Any = None
 
@@ -78,7 +79,7 @@ class Decoder(AnswerDecoder[_Answer]):
         return True
 
     def _choice(self, choice: _Choice, index: int) -> None:
-        message = choice.message or _Message()
+        message = choice.message or choice.delta or _Message()
         self.reasoning(message.reasoning_content, index)
         if isinstance(message.content, str):
             self.text(message.content, index, choice.logprobs)

@@ -49,7 +49,9 @@ class ChatDecoder:
         self._started = False
         self._ended = False
         self._failed = False
+        self._whole = False  # a completion came, and nothing else
         self._pieces = False  # the answer comes in objects without choices
+        self._pending: UpstreamError | None = None  # a task was begun; its answer may yet come
         self._counted: Any = None
         self._kept: dict[str, Any] = {}
 
@@ -84,6 +86,10 @@ class ChatDecoder:
     def close(self) -> list[Event]:
         """Give what was held back, and what was counted."""
         out: list[Event] = []
+        if self._pending is not None and not self._started:
+            self._fail(self._pending, out, 0)
+        elif self._whole and not self._ended:
+            self._end(out)
         for state in self._states:
             state.close(out)
         usage = self._counted if isinstance(self._counted, Usage) else read_usage(self._counted)
@@ -92,6 +98,8 @@ class ChatDecoder:
         return out
 
     def _end(self, out: list[Event]) -> None:
+        if self._pending is not None and not self._started:
+            return
         self._ended = True
         for state in self._states:
             error = state.end(out)
@@ -113,6 +121,7 @@ class ChatDecoder:
             if self._failed or self._ended:
                 return
         if choices:
+            self._whole = not self._started and chunk.object == "chat.completion" and choices[0].message is not None
             if not self._started:
                 self._start(chunk, out)
             if chunk.system_fingerprint or chunk.service_tier or chunk.citations:
@@ -169,7 +178,9 @@ class ChatDecoder:
     def _generated(self, chunk: Chunk, value: dict[str, Any], frame: Frame, out: list[Event]) -> None:
         """Read an object that tells of pictures or films."""
         media = media_in(value)
-        if media:
+        if media and self._started and "url" in value and "type" not in value:
+            self._notes.add("member_dropped", frame.line, "url")  # where the answer was looked up
+        elif media:
             self._start(chunk, out)
             for item in media:
                 self._state(0).media_ready(item, out)
@@ -178,8 +189,8 @@ class ChatDecoder:
             inner = as_dict(value.get("output")) or value
             names = (value.get("id"), inner.get("task_id"), value.get("request_id"))
             name = next(filter(None, map(as_name, names)), "")
-            told = f"the upstream began task {name} and gave no answer"
-            self._fail(UpstreamError("upstream_error", told, 502), out, frame.line)
+            told = f"the upstream began {f'task {name}' if name else 'a task'} and gave no answer"
+            self._pending = UpstreamError("upstream_error", told, 502)
         elif chunk.usage is None and chunk.usageMetadata is None and as_dict(chunk.x_groq).get("usage") is None:
             self._notes.add("choices_missing", frame.line)
 
@@ -225,6 +236,8 @@ class ChatDecoder:
         if choice.tool_calls or choice.reasoning_content:
             aside = Delta(tool_calls=choice.tool_calls, reasoning_content=choice.reasoning_content)
             state.delta(aside, None, line, out)
+        elif choice.message is not None and choice.message is not delta and choice.message.images:
+            state.delta(Delta(images=choice.message.images), None, line, out)
         if delta is not None:
             state.delta(delta, choice.logprobs, line, out)
         self._rest(choice, delta, state, line, out)

@@ -1,6 +1,6 @@
 """Error answers of providers that repeat the key they were sent: it is taken out before anyone reads them."""
 
-from trunkline.core.ports import HttpResponse
+from trunkline.core.ports import HttpError, HttpResponse
 
 ERROR_BYTES = 1024 * 1024
 HIDDEN = b"***"
@@ -17,11 +17,18 @@ class Unrepeated:
         self._over = False
 
     async def read(self) -> bytes:
-        """Give the whole body at once, then nothing."""
+        """Give the whole body at once, or what comes of it before it breaks; then nothing."""
         if self._over:
             return b""
         self._over = True
-        return await self.body(ERROR_BYTES)
+        body = b""
+        try:
+            while len(body) < ERROR_BYTES and (piece := await self._response.read()):
+                body += piece
+        except HttpError:
+            if not body:
+                raise
+        return body.replace(self._secret, HIDDEN)
 
     async def body(self, max_bytes: int) -> bytes:
         """Give the body without the secret."""

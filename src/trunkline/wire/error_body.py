@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from trunkline.core.errors import KINDS, UpstreamError
-from trunkline.wire.frame import UNREADABLE
+from trunkline.wire.frame import ERROR_EVENTS, UNREADABLE
+from trunkline.wire.media_shapes import is_pending
 from trunkline.wire.read import as_count, as_dict, as_name, as_number, as_text, dicts
 
 _CONTEXT = re.compile(
@@ -33,10 +34,13 @@ _KINDS = {
     400: ("invalid_request", "badrequest", "invalid_argument", "exceed_context_size", "validation", "invalidparameter",
           "user_caused"),
 }  # fmt: skip
-_CODES = ("code", "status_code", "errcode", "error_code", "errorCode", "ErrorCode", "Code", "__type")
-_MESSAGES = ("message", "msg", "error_msg", "errmsg", "errorMessage", "status_msg", "detail", "error", "reason",
-             "title", "text", "fail_reason", "failure_reason", "error_message", "Message", "faultstring",
-             "exception")  # fmt: skip
+_CODES = ("code", "status_code", "statusCode", "errcode", "error_code", "err_code", "errorCode", "ErrorCode", "Code",
+          "errno", "retcode", "__type")  # fmt: skip
+_MESSAGES = ("message", "msg", "error_msg", "errmsg", "err_msg", "retmsg", "ret_msg", "errorMessage", "status_msg",
+             "error_description", "detail", "error", "reason", "title", "text", "content", "fail_reason",
+             "failure_reason", "error_message", "Message", "faultstring", "exception", "err")  # fmt: skip
+_BESIDE = ("message", "msg", "error_description", "detail")
+_ERRORS = ("error", "detail", "errors", "fault", "exception", "err", "error_info")
 _ENVELOPES = ("data", "response", "result", "header", "body")
 _FINE = (None, 0, "0", 200, "200", "", "success", "Success", "SUCCESS", "ok", "OK")
 _FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
@@ -47,9 +51,8 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECAS
 
 def is_error(value: dict[str, Any]) -> bool:
     """Say whether a JSON object without an answer in it is an error in any of the known shapes."""
-    if any(value.get(name) for name in ("error", "detail", "errors", "fault", "exception")):
-        return True
-    if value.get("object") == "error" or value.get("type") == "error" or value.get("success") is False:
+    named = any(as_text(value.get(name)).lower() in ERROR_EVENTS for name in ("object", "type", "event"))
+    if named or any(value.get(name) for name in _ERRORS) or False in (value.get("success"), value.get("ok")):
         return True
     code = next((value[name] for name in _CODES if name in value), None)
     if code not in _FINE:
@@ -58,21 +61,31 @@ def is_error(value: dict[str, Any]) -> bool:
         return True
     if 400 <= as_count(value.get("status")) < 600 or as_text(value.get("status")).lower() in _FAILED:
         return True
-    return bool(value) and set(value) <= {"message", "msg", "status", "code", "id", "request_id"}
+    return (
+        bool(value)
+        and set(value) <= {"message", "Message", "msg", "status", "code", "id", "request_id"}
+        and not is_pending(value)
+    )
 
 
 def _enveloped(value: dict[str, Any]) -> dict[str, Any]:
     """Give the error that stands within an envelope: `{"data":{"error":…}}`, `{"header":{"code":10013,…}}`."""
     inners = [as_dict(value.get(name)) for name in _ENVELOPES]
-    told = as_dict(value.get("header"))
-    bad = {"error": told} if told.get("code") not in _FINE and told.get("message") else {}
+    told = as_dict(value.get("header")) or as_dict(value.get("ret"))
+    bad = {"error": told} if told.get("code") not in _FINE and (told.get("message") or told.get("msg")) else {}
     return next((inner for inner in inners if inner.get("error")), bad)
 
 
 def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:
-    """Give the chunk or completion that stands within an envelope: `{"code":0,"data":{"choices":…}}`."""
+    """Give the chunk or completion that stands within an envelope: `{"code":0,"data":{"choices":…}}`.
+
+    Also of a chunk whose only choice has no list around it, or whose delta has no choice.
+    """
     if "choices" in value:
         return None
+    single = as_dict(value.get("choice")) or (value if type(value.get("delta")) is dict else None)
+    if single and "type" not in value:
+        return {**value, "choices": [{"index": 0, **single}]}
     inners = (value.get(name) for name in ("data", "result", "response", "body"))
     return next((inner for inner in map(_object, inners) if type(inner.get("choices")) is list), None)
 
@@ -97,7 +110,18 @@ def read_error(value: Any, status: int | None = None, retry_after: str = "") -> 
     outer = _object(value)
     outer = outer if outer.get("error") else _enveloped(outer) or outer
     body = outer
-    for name in ("error", "error", "detail", "error", "base_resp", "fault"):
+    told = as_text(outer.get("event")).lower() in ERROR_EVENTS
+    for name in (
+        "error",
+        "error",
+        "detail",
+        "error",
+        "base_resp",
+        "fault",
+        "err",
+        "error_info",
+        "data" if told else "",
+    ):
         body = _object(body.get(name)) or body
     said = outer.get("error")
     message = _message(said if type(said) is str else "", body, outer, value)
@@ -122,6 +146,9 @@ def read_error_body(status: int, body: bytes, retry_after: str = "") -> Upstream
 
 def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any) -> str:
     texts = [] if body is not outer else [text]
+    if text and body is outer:  # often the status in words, with the reason beside it
+        beside = next(filter(None, (as_text(body.get(name)) for name in _BESIDE)), "")
+        texts = [f"{text}: {beside}" if beside and beside not in text else text]
     for candidate in (*texts, *(holder.get(name) for holder in (body, outer) for name in _MESSAGES)):
         if type(candidate) is str and candidate.strip():
             raw = as_dict(body.get("metadata")).get("raw")  # what the provider behind a relay said

@@ -11,9 +11,9 @@ from trunkline.wire.read import as_dict, as_text, dicts
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.=+-]+)*),", re.IGNORECASE)
 _FILM = re.compile(r"\.(mp4|webm|mov|m4v|mkv|avi)([?#]|$)|/video/", re.IGNORECASE)
 _MEDIA = (
-    "images", "image", "image_url", "image_result", "generated_images", "videos", "video", "video_url", "video_result",
-    "outputs", "output", "result", "results", "data", "media", "task_result", "response", "content", "file", "url",
-    "generateVideoResponse", "generatedSamples", "generatedVideos", "download_url",
+    "images", "image", "image_url", "image_urls", "image_result", "generated_images", "videos", "video", "video_url",
+    "video_urls", "video_result", "outputs", "output", "result", "results", "data", "media", "task_result", "response",
+    "content", "file", "url", "generateVideoResponse", "generatedSamples", "generatedVideos", "download_url",
 )  # fmt: skip
 """Members of a generation object that hold media, or an object that does."""
 _PENDING = {

@@ -16,7 +16,7 @@ from trunkline.wire.logprobs import read_logprobs
 from trunkline.wire.loose import TextJoin, as_raw, paired
 from trunkline.wire.media_shapes import media_of, part_media, parts_text
 from trunkline.wire.openai_chunk import Delta, Function, ToolFragment
-from trunkline.wire.read import as_dict, as_index, as_name, as_text, dicts
+from trunkline.wire.read import as_dict, as_index, as_list, as_name, as_text, dicts
 from trunkline.wire.tool_calls import ToolCalls
 
 _NAMELESS = UpstreamError("upstream_malformed", "the upstream called a tool and did not say which", 502)
@@ -95,20 +95,24 @@ class ChoiceReader:
     def content(self, content: Any, line: int, out: list[Event]) -> None:
         """Read content that is a list of parts, or one part."""
         self._notes.add("content_not_string", line)
-        for part in dicts(content if type(content) is list else [content]):
-            kind = as_text(part.get("type"))
-            if kind in ("thinking", "reasoning", "reasoning_text", "reasoning_content"):
-                text = _words(part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning"))
-                self.reason(text, line, out)
-            elif kind == "refusal":
-                out.append(RefusalDelta(paired(as_text(part.get("refusal"))), self.index))
-            elif (media := part_media(part)) is not None:
-                self.media_ready(media, out, wait=False)
-            elif text := _words(part.get("text")) or as_text(part.get("content")):
-                self.text(text, None, line, out)
-        for item in content if type(content) is list else [content]:
-            if type(item) is str or type(item) is int or type(item) is float:
-                self.text(str(item), None, line, out)
+        parts = as_list(as_dict(content).get("parts")) or (content if type(content) is list else [content])
+        for part in parts:
+            if type(part) is str or type(part) is int or type(part) is float:
+                self.text(str(part), None, line, out)
+            elif type(part) is dict:
+                self._part(part, line, out)
+
+    def _part(self, part: dict[str, Any], line: int, out: list[Event]) -> None:
+        kind = as_text(part.get("type"))
+        if kind in ("thinking", "reasoning", "reasoning_text", "reasoning_content"):
+            text = _words(part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning"))
+            self.reason(text, line, out)
+        elif kind == "refusal":
+            out.append(RefusalDelta(paired(as_text(part.get("refusal"))), self.index))
+        elif (media := part_media(part)) is not None:
+            self.media_ready(media, out, wait=False)
+        elif text := _words(part.get("text")) or as_text(part.get("content")):
+            self.text(text, None, line, out)
 
     def delta(self, delta: Delta, logprobs: Any, line: int, out: list[Event]) -> None:
         """Read a whole delta: reasoning goes before content, calls after it."""

@@ -140,14 +140,15 @@ class EventReader(LineReader):
         elif tail == b"data: " + DONE:
             self._begin()
             self._done(frames, mangled=False)
-        elif tail[-1] == 0x7D and len(tail) <= _PROMPT_BYTES and tail[:6] == b"data: ":
+        elif tail[-1] == 0x7D and len(tail) <= _PROMPT_BYTES and tail[:5] == b"data:":
+            text = tail[6 if tail[5] == 0x20 else 5 :]
             try:
-                value = self._parse(tail[6:])
+                value = self._parse(text)
             except UNREADABLE:
                 return
             self._begin()
             self._separate(prefixed=True)
-            frames.append(Frame("json", tail[6:], value, self._event, self._line))
+            frames.append(Frame("json", text, value, self._event, self._line))
 
     def _begin(self) -> None:
         self._tail = bytearray()
