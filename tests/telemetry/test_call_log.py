@@ -140,7 +140,7 @@ async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
     running = asyncio.ensure_future(log.run())
     async with asyncio.timeout(10):
         for number in range(LINES):  # more than fit into the pipe, and into the room behind it
-            log.job_ended(a_row(number))
+            log.job_ended(a_row(number), "")
             if number % 300 == 0:
                 await asyncio.sleep(0.11)
     assert log.lost() > 0

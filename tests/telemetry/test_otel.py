@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from gateway import chat, chunk, gateway, to_upstream
+from media_gateway import draw, to_media
+from media_providers import MediaProviders
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from raw_upstream import Peer, raw_upstream
@@ -103,6 +105,20 @@ async def test_a_collector_hears_of_calls(tmp_path: Path) -> None:
     assert collector.metrics["trunkline.cost"].sum.data_points[0].as_double == 0.006
     for secret in (PROMPT, "take two eggs", "sk-upstream"):
         assert all(secret.encode() not in body for body in collector.bodies)
+
+
+@pytest.mark.faults
+async def test_a_job_goes_on_with_its_clients_trace(tmp_path: Path) -> None:
+    collector = Collector()
+    async with MediaProviders() as providers, raw_upstream(collector) as collecting:
+        tables = to_media(providers.url, server={"otlp": collecting.url.removesuffix("/v1")})
+        async with gateway(tmp_path, tables) as gate:
+            parent = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+            await (await gate.ask(draw(), **parent)).body()
+            picture = {"model": "paint/brush", "prompt": "a cat"}
+            await (await gate.ask(picture, "/v1/images/generations", **parent)).body()
+    assert [(span.trace_id.hex(), span.parent_span_id.hex()) for span in collector.spans] == [(TRACE, SPAN)] * 2
+    assert all(members(span.attributes)["trunkline.job.id"].startswith("image_") for span in collector.spans)
 
 
 async def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class Admission:
         verdict, passed = await self._rates.take(
             key,
             tokens=self._pricing.tokens(request) if key.rates.tokens is not None else 0,
-            images=request.n if route.kind == "image" else 0,
+            images=request.n if route.kind != "text" else 0,
             streams=int(request.stream),
         )
         if verdict.short is not None:

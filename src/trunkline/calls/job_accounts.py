@@ -19,7 +19,8 @@ from trunkline.core.route import RouteTarget
 from trunkline.policy.price import Shape, Tariff
 from trunkline.policy.tokens import count_tokens
 
-JobWatcher = Callable[[LedgerRow], None]
+JobWatcher = Callable[[LedgerRow, str], None]
+"""Hears of a job that has ended, with the `traceparent` of who asked for it."""
 USUAL_SECONDS = 10.0
 """The length of a film when neither the request nor the catalogue says it."""
 INPUT_IMAGE_TOKENS = 1600
@@ -70,7 +71,7 @@ class JobAccounts:
         tariff = msgspec.json.decode(job.price, type=Tariff | None) if job.price_version else None
         request = msgspec.json.decode(job.request, type=MediaRequest)
         cost, estimated = _cost(tariff, request, outcome)
-        usage = outcome.usage or Usage()
+        usage, telling = outcome.usage or Usage(), telling_of(job)
         ended_ms = time.time_ns() // 1_000_000
         row = LedgerRow(
             id=job.id,
@@ -94,7 +95,7 @@ class JobAccounts:
             cost_microusd=cost,
             price_version=job.price_version,
             estimated=estimated,
-            streamed=telling_of(job).stream,
+            streamed=telling.stream,
             end_reason=ENDS.get(outcome.state) or CODES.get(outcome.error_code, "failed"),
             error_code=outcome.error_code,
             status=200 if outcome.state == "completed" else 502,
@@ -103,7 +104,7 @@ class JobAccounts:
         )
         if await self._billing.settle_job(job.reservation_id, row):
             for watch in self._watchers:
-                watch(row)
+                watch(row, telling.traceparent)
         return cost
 
 

@@ -136,8 +136,7 @@ class MediaCalls:
         """Count the call in its key's rates."""
         if not ask.caller.key.rates:
             return
-        images = request.n if request.kind == "image" else 0
-        verdict, passed = await self._rates.take(ask.caller.key, tokens=0, images=images, streams=0)
+        verdict, passed = await self._rates.take(ask.caller.key, tokens=0, images=request.n, streams=0)
         if verdict.short is not None:
             raise refusal(verdict)
         self._rates.end(passed, 0)

@@ -49,6 +49,8 @@ class Telling(Struct, frozen=True, omit_defaults=True):
     include_cost: bool = False
     given_as: ImageAs = "both"
     """How the images endpoints give a picture."""
+    traceparent: str = ""
+    """The client's trace, which the job's span goes on."""
 
 
 class ChatAnswers:

@@ -7,7 +7,7 @@ from trunkline.calls.upstreams import Upstreams
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
-from trunkline.http.call_headers import read_request_id
+from trunkline.http.call_headers import read_headers, read_request_id
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.exchange import Exchange
@@ -31,6 +31,7 @@ class Embeddings:
         caller = None
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
+            caller = read_headers(exchange, caller, self._live.settings)
             request = _parse(exchange.body)
             route = self._live.table.route(request.model)
             admitted = await self._gate.admit(caller, request, route)

@@ -34,6 +34,7 @@ class FilmMaking:
         """Answer one request."""
         request_id = read_request_id(exchange)
         headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
+        caller = None
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             caller = read_headers(exchange, caller, self._live.settings)
@@ -45,6 +46,7 @@ class FilmMaking:
                 form="videos",
                 style=style or route.settings.media_style or "markdown",  # type: ignore[arg-type]
                 progress=route.settings.progress,
+                traceparent=caller.traceparent,
             )
             job = await self._calls.start(
                 MediaAsk(
@@ -58,6 +60,8 @@ class FilmMaking:
                     callback_url=asked.callback_url,
                 )
             )
-            respond_json(exchange, await self._films.shown(job), [*headers, POLL, *self._answer.told(job)])
         except GatewayError as error:
+            self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)
+            return
+        respond_json(exchange, await self._films.shown(job), [*headers, POLL, *self._answer.told(job)])

@@ -37,6 +37,7 @@ class Images:
         """Answer one request."""
         request_id = read_request_id(exchange)
         headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
+        caller = None
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             caller = read_headers(exchange, caller, self._live.settings)
@@ -44,6 +45,7 @@ class Images:
             asked = parse_images(body.fields, body.files, FORMS[exchange.path])
             job = await self._begin(caller, asked, exchange.path, body.hash)
         except GatewayError as error:
+            self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)
             return
         await self._tell(exchange, job, headers, stream=asked.stream)
@@ -51,7 +53,9 @@ class Images:
     async def _begin(self, caller: Caller, asked: ImagesAsk, path: str, body_hash: str) -> Job:
         """Begin the job, or join the one that this call repeats."""
         route = media_route(self._live.table.route(asked.model), "image")
-        telling = Telling(form=FORMS[path], stream=asked.stream, given_as=asked.given_as)
+        telling = Telling(
+            form=FORMS[path], stream=asked.stream, given_as=asked.given_as, traceparent=caller.traceparent
+        )
         ask = MediaAsk(
             read=asked.read,
             route=route,

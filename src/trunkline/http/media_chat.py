@@ -85,6 +85,7 @@ class MediaChat:
             progress=settings.progress,
             include_usage=request.include_usage,
             include_cost=request.include_cost,
+            traceparent=caller.traceparent,
         )
         ask = MediaAsk(
             read=partial(read_chat, request, route.kind),

@@ -94,9 +94,9 @@ class CallLog:
         )
         self._lines.append(msgspec.json.encode(line) + b"\n")
 
-    def job_ended(self, row: LedgerRow) -> None:
+    def job_ended(self, row: LedgerRow, traceparent: str) -> None:
         """Write the line of a job that has ended."""
-        self._add(row, None, "")
+        self._add(row, None, trace_of(traceparent))
 
     def lost(self) -> int:
         """Give how many lines nobody read."""

@@ -78,7 +78,7 @@ class Metrics:
         place = (refusal.route, refusal.error)
         self._refused[place] = self._refused.get(place, 0) + 1
 
-    def job_ended(self, row: LedgerRow) -> None:
+    def job_ended(self, row: LedgerRow, _traceparent: str) -> None:
         """Count a job that has ended."""
         key = (row.provider, row.upstream_model, row.kind, row.end_reason)
         jobs = self._jobs.get(key)

@@ -70,9 +70,9 @@ class OpenTelemetry:
         """Tell of a call that has ended, as part of its client's trace."""
         self._tell(row, settlement.caller.traceparent)
 
-    def job_ended(self, row: LedgerRow) -> None:
-        """Tell of a job that has ended."""
-        self._tell(row, "")
+    def job_ended(self, row: LedgerRow, traceparent: str) -> None:
+        """Tell of a job that has ended, as part of its client's trace."""
+        self._tell(row, traceparent)
 
     def close(self) -> None:
         """Send what is left, for a moment; waits."""

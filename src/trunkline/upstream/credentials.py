@@ -58,8 +58,8 @@ class Credential:
         return self._authorize(request)
 
     def unrepeated(self, response: HttpResponse) -> HttpResponse:
-        """Give an answer whose error does not repeat the key."""
-        return Unrepeated(response, self._secret) if response.status >= 400 and self._secret else response
+        """Give an answer that does not repeat the key."""
+        return Unrepeated(response, self._secret) if self._secret else response
 
     def __repr__(self) -> str:
         return f"Credential({self.name})"

@@ -35,7 +35,7 @@ class Door:
         else:
             credential = self.credential(asked.item, asked.credential)
         response = await self._client.open(credential.authorize(_request(asked.item, request, base_url, connect_s)))
-        return credential.unrepeated(response)
+        return credential.unrepeated(response) if response.status >= 400 else response
 
     def renew(self) -> None:
         """Forget credentials: the configuration has changed."""
