@@ -88,14 +88,16 @@ async def test_without_valkey_keys_with_a_budget_are_closed(
 ) -> None:
     upstream.script = talking(1)
     home.tables["storage"]["fail_closed"] = fail_closed
-    rated, both = [await make_key(home, "--rpm", "3", *more) for more in ((), ("--budget-usd", "5"))]
+    rate, budget = ("--rpm", "3"), ("--budget-usd", "5")
+    rated, both, budgeted, free = [await make_key(home, *limits) for limits in (rate, rate + budget, budget, ())]
     async with home.gateway() as gate:
-        assert [await status_of(gate, key) for key in (rated, both)] == [200, 200]
+        assert [await status_of(gate, key) for key in (rated, both, budgeted, free)] == [200] * 4
         with valkey_server.away():
             assert [await status_of(gate, both) for _ in range(5)] == [503 if fail_closed else 200] * 5
-            assert [await status_of(gate, rated) for _ in range(5)] == [200] * 5
+            assert [await status_of(gate, budgeted) for _ in range(5)] == [503 if fail_closed else 200] * 5
+            assert [await status_of(gate, key) for key in (rated, free) for _ in range(5)] == [200] * 10
         await until(gate, rated, 429)
-        assert await status_of(gate, both) == 200
+        assert [await status_of(gate, key) for key in (both, budgeted)] == [200, 200]
 
 
 async def test_text_that_valkey_forgets_is_said_to_be_gone(

@@ -97,7 +97,11 @@ class Admission:
         amount = self._pricing.most(request, route, now_ms, budgeted=key.budgeted)
         if route.settings.hedge_s is not None and len(route.targets) > 1:
             amount *= 2  # two may be asked
-        verdict, passed = (await self._take(key, request, route)) if key.rates else (None, None)
+        verdict, passed = None, None
+        if key.rates:
+            verdict, passed = await self._take(key, request, route)
+        elif key.budgeted:
+            self._rates.check(key)
         try:
             hold = self._billing.try_reserve(key, amount, now_ms) or await self._billing.reserve(key, amount, now_ms)
         except BaseException:

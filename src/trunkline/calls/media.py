@@ -135,6 +135,7 @@ class MediaCalls:
     async def _take(self, ask: MediaAsk, request: MediaRequest) -> None:
         """Count the call in its key's rates."""
         if not ask.caller.key.rates:
+            self._rates.check(ask.caller.key)
             return
         verdict, passed = await self._rates.take(ask.caller.key, tokens=0, images=request.n, streams=0)
         if verdict.short is not None:

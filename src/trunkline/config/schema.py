@@ -57,7 +57,7 @@ class Storage(Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     fail_closed: Annotated[
         bool,
-        Meta(description="While `shared` is away, refuse keys with rates and a budget; false: let them in uncounted."),
+        Meta(description="While `shared` is away, refuse keys with a budget; false: let all in uncounted."),
     ] = True
     media: Annotated[Secret | None, Meta(description="`s3://bucket/prefix`; default: files in `data_dir`.")] = None
 

@@ -40,7 +40,13 @@ class RateLimiter(Protocol):
     """Counts what keys ask for, by the rules of `policy.rate`."""
 
     async def take(self, key: Key, *, tokens: int, images: int, streams: int) -> tuple[Verdict, Passed]:
-        """Count a call, if its key's rates allow it; `streams` is 1 if it is to be streamed."""
+        """Count a call, if its key's rates allow it; `streams` is 1 if it is to be streamed.
+
+        Raises GatewayError `storage_unavailable`.
+        """
+
+    def check(self, key: Key) -> None:
+        """Let a key without rates pass, or raise GatewayError `storage_unavailable`: keys with a budget must wait."""
 
     def end(self, passed: Passed, tokens: int) -> None:
         """End a call that was counted; `tokens` is what it really used. Never waits."""

@@ -148,17 +148,20 @@ class ValkeyRates:
             return Verdict(kinds[short - 1], limits[short - 1] or 0, wait * SLOT_S), passed
         return Verdict(requests=_left(rates.requests, left[0:2]), tokens=_left(rates.tokens, left[2:4])), passed
 
+    def check(self, key: Key) -> None:
+        if self._away and self._fail_closed and key.budgeted:
+            told = "Valkey is away; keys with a budget are refused until it is back."
+            raise GatewayError("storage_unavailable", told)
+
     def _uncounted(self, key: Key, tokens: int) -> tuple[Verdict, Passed]:
         """Let a call in without Valkey, or refuse it."""
-        if self._fail_closed and key.budgeted:
-            told = "The rates of this key cannot be counted now: Valkey is away."
-            raise GatewayError("storage_unavailable", told)
+        self.check(key)
         return Verdict(), Passed(key.id, 0, tokens, 0)
 
     def _lost(self, error: Exception) -> None:
         """Note that Valkey is away."""
         if not self._away:
-            log.warning("Valkey is away; keys with rates are %s: %s", self._policy, error)
+            log.warning("Valkey is away; calls are %s: %s", self._policy, error)
         self._away = True
 
     def end(self, passed: Passed, tokens: int) -> None:
