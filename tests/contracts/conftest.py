@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from billing_process import start
 from postgres import postgres_server, postgres_url
 from valkey_server import valkey_server, valkey_url
 
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.migrate import upgrade
 
-__all__ = ["postgres_server", "postgres_url", "valkey_server", "valkey_url"]
+__all__ = ["postgres_server", "postgres_url", "start", "valkey_server", "valkey_url"]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.scale)])

@@ -1,7 +1,10 @@
 """The options of `keys` and `groups`, and the settings that they come to."""
 
+import inspect
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -38,6 +41,44 @@ Cache = Annotated[bool | None, typer.Option("--cache/--no-cache", help="Its answ
 Record = Annotated[
     bool | None, typer.Option("--record/--no-record", help="Its prompts and answers may be kept, to find faults.")
 ]
+
+
+class Asked(NamedTuple):
+    """The options that both making and changing a key take; None: not named."""
+
+    models: Models = None
+    budget_usd: BudgetUsd = None
+    per: Per = "total"
+    rpm: Rpm = None
+    tpm: Tpm = None
+    ipm: Ipm = None
+    streams: Streams = None
+    group: Group = None
+    expires: Expires = None
+    metadata: Metadata = None
+    media_style: Style = None
+    cache: Cache = None
+    record: Record = None
+
+
+def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Put the options of `Asked` in the place of a command's parameter `asked`."""
+    kinds, defaults = inspect.get_annotations(Asked), Asked._field_defaults
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(asked=Asked(**{name: given.pop(name) for name in kinds}), **given)
+
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
+        for name, kind in kinds.items()
+    ]
+    parameters: list[inspect.Parameter] = []
+    for own in inspect.signature(command).parameters.values():
+        parameters += options if own.name == "asked" else [own]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def limit(option: str, text: str | None) -> "int | UnsetType | None":

@@ -10,7 +10,7 @@ from trunkline.cli.database import DataDir, with_database
 from trunkline.cli.loading import AsJson, ConfigFile
 
 if TYPE_CHECKING:
-    from trunkline.calls.keys import Keys
+    from trunkline.calls.keys import Keys, NewKey
     from trunkline.config.schema import Config
     from trunkline.core.keys import Key, KeyChanges
     from trunkline.core.money import Budget, Spend
@@ -22,22 +22,11 @@ KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys
 
 
 @app.command()
-def create(  # noqa: PLR0913 - the command's options
+@options.takes_settings
+def create(
     *,
     name: Annotated[str, typer.Option(help="For whom or what the key is.")],
-    models: options.Models = None,
-    budget_usd: options.BudgetUsd = None,
-    per: options.Per = "total",
-    rpm: options.Rpm = None,
-    tpm: options.Tpm = None,
-    ipm: options.Ipm = None,
-    streams: options.Streams = None,
-    group: options.Group = None,
-    expires: options.Expires = None,
-    metadata: options.Metadata = None,
-    media_style: options.Style = None,
-    cache: options.Cache = None,
-    record: options.Record = None,
+    asked: options.Asked,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -45,48 +34,31 @@ def create(  # noqa: PLR0913 - the command's options
     """Make a key, and show it: this once."""
     from trunkline.core.keys import Key
 
-    asked = {
-        "name": name, "models": models, "budget_usd": budget_usd, "per": per, "rpm": rpm, "tpm": tpm, "ipm": ipm,
-        "streams": streams, "expires": expires, "metadata": metadata, "media_style": media_style, "cache": cache,
-        "record": record,
-    }  # fmt: skip
-    settings = _settings(Key(id="", name=""), asked)
-    new = with_keys(config, data_dir, lambda keys: _create(keys, settings, group))
+    settings = _settings(Key(id="", name=""), name, asked)
+
+    async def work(keys: "Keys") -> "NewKey":
+        return await keys.create(await _in_group(keys, settings, asked.group))
+
+    new = with_keys(config, data_dir, work)
     _tell_new(new.key, new.token, as_json=as_json)
 
 
 @app.command()
+@options.takes_settings
 def change(  # noqa: PLR0913 - the command's options
-    key_id: KeyId,
     *,
+    key_id: KeyId,
     name: Annotated[str | None, typer.Option(help="For whom or what the key is.")] = None,
-    models: options.Models = None,
-    budget_usd: options.BudgetUsd = None,
-    per: options.Per = "total",
-    rpm: options.Rpm = None,
-    tpm: options.Tpm = None,
-    ipm: options.Ipm = None,
-    streams: options.Streams = None,
-    group: options.Group = None,
-    expires: options.Expires = None,
-    metadata: options.Metadata = None,
-    media_style: options.Style = None,
-    cache: options.Cache = None,
-    record: options.Record = None,
+    asked: options.Asked,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Change what is named; everything else stays."""
-    asked = {
-        "name": name, "models": models, "budget_usd": budget_usd, "per": per, "rpm": rpm, "tpm": tpm, "ipm": ipm,
-        "streams": streams, "expires": expires, "metadata": metadata, "media_style": media_style, "cache": cache,
-        "record": record,
-    }  # fmt: skip
 
     async def work(keys: "Keys") -> "Key":
-        changes = await _in_group(keys, _settings(await keys.get(key_id), asked), group)
-        return await keys.change(key_id, changes)
+        settings = _settings(await keys.get(key_id), name, asked)
+        return await keys.change(key_id, await _in_group(keys, settings, asked.group))
 
     _tell(with_keys(config, data_dir, work), [], as_json=as_json)
 
@@ -198,7 +170,7 @@ def write(value: object) -> None:
     typer.echo(msgspec.json.encode(value).decode())
 
 
-def _settings(former: "Key", asked: dict[str, Any]) -> "KeyChanges":
+def _settings(former: "Key", name: str | None, asked: options.Asked) -> "KeyChanges":
     """Read the command's options; what is not named stays unset."""
     import time
 
@@ -207,26 +179,22 @@ def _settings(former: "Key", asked: dict[str, Any]) -> "KeyChanges":
     from trunkline.core.keys import KeyChanges
 
     rates = {
-        "requests": ("--rpm", asked["rpm"]),
-        "tokens": ("--tpm", asked["tpm"]),
-        "images": ("--ipm", asked["ipm"]),
-        "streams": ("--streams", asked["streams"]),
+        "requests": ("--rpm", asked.rpm),
+        "tokens": ("--tpm", asked.tpm),
+        "images": ("--ipm", asked.ipm),
+        "streams": ("--streams", asked.streams),
     }
     return KeyChanges(
-        name=UNSET if asked["name"] is None else asked["name"],
-        models=options.models(asked["models"]),
-        budget=options.budget(former.budget, asked["budget_usd"], asked["per"]),
+        name=UNSET if name is None else name,
+        models=options.models(asked.models),
+        budget=options.budget(former.budget, asked.budget_usd, asked.per),
         rates=options.rates(former.rates, rates),
-        expires_ms=options.expires_ms(asked["expires"], time.time_ns() // 1_000_000),
-        metadata=options.metadata(asked["metadata"]),
-        media_style=options.media_style(asked["media_style"]),
-        cache=UNSET if asked["cache"] is None else asked["cache"],
-        record=UNSET if asked["record"] is None else asked["record"],
+        expires_ms=options.expires_ms(asked.expires, time.time_ns() // 1_000_000),
+        metadata=options.metadata(asked.metadata),
+        media_style=options.media_style(asked.media_style),
+        cache=UNSET if asked.cache is None else asked.cache,
+        record=UNSET if asked.record is None else asked.record,
     )
-
-
-async def _create(keys: "Keys", settings: "KeyChanges", group: str | None) -> Any:
-    return await keys.create(await _in_group(keys, settings, group))
 
 
 async def _in_group(keys: "Keys", settings: "KeyChanges", group: str | None) -> "KeyChanges":

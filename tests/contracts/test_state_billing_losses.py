@@ -1,0 +1,170 @@
+"""Billing: nothing lost or doubled when the database goes away, a disk is full or a process is killed."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from billing_process import NOW, PRICE, Start, a_key, a_row, call, sums
+from postgres import Postgres
+from sqlalchemy import event, select, text
+
+from trunkline.calls.billing import TICK_S, Billing
+from trunkline.core.errors import GatewayError
+from trunkline.core.keys import Key
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.migrate import upgrade
+from trunkline.storage.sql.tables import ledger
+
+
+async def refused(billing: Billing, key: Key, amount: int = PRICE) -> str:
+    with pytest.raises(GatewayError) as error:
+        await billing.reserve(key, amount, NOW)
+    return error.value.code
+
+
+async def until(state: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if state():
+            return
+        await asyncio.sleep(0.02)
+    raise TimeoutError
+
+
+async def through_an_outage(billing: Billing, lose: Callable[[], None], regain: Callable[[], None]) -> None:
+    """Calls that run when the database goes away are booked when it is back; new ones that cost money are refused."""
+    budgeted, free = a_key("key_1", total=10**6), a_key("key_2")
+    running = [await billing.reserve(key, PRICE, NOW) for key in (budgeted, free) for _ in range(10)]
+    lose()
+    for hold, key in zip(running, [budgeted] * 10 + [free] * 10, strict=True):
+        billing.settle(hold, a_row(key, PRICE, extra="x" * 9000))
+    await until(lambda: billing.trouble)
+    assert await refused(billing, budgeted) == await refused(billing, free) == "storage_unavailable"
+    assert await billing.reserve(budgeted, 0, NOW)
+    await asyncio.sleep(2 * TICK_S)
+    regain()
+    await until(lambda: not billing.trouble)
+    assert await call(billing, budgeted)
+    assert await call(billing, free)
+
+
+@pytest.mark.parametrize("most_rows", [20_000, 0])
+async def test_a_full_disk_refuses_calls_that_cost_money_and_loses_nothing(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int
+) -> None:
+    monkeypatch.setattr("trunkline.calls.billing.MOST_ROWS", most_rows)
+    database = Database.at(tmp_path / "trunkline.db")
+    await upgrade(database)
+    pages = 1 << 30
+
+    def limit(connection: Any) -> None:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+    event.listen(database.writer.sync_engine, "begin", limit)
+
+    def fill() -> None:
+        nonlocal pages
+        pages = 1
+
+    def empty() -> None:
+        nonlocal pages
+        pages = 1 << 30
+
+    async with start(database) as billing:
+        await through_an_outage(billing, fill, empty)
+    assert await sums(database) == (77, 0, 77, 11)
+    assert await sums(database, "key_2") == (77, 0, 77, 11)
+    await database.close()
+
+
+@pytest.mark.scale
+async def test_a_lost_postgresql_refuses_calls_that_cost_money_and_loses_nothing(
+    start: Start, postgres_server: Postgres, postgres_url: str
+) -> None:
+    database = Database.at(postgres_url)
+    await upgrade(database)
+    async with start(database) as billing:
+        await through_an_outage(billing, postgres_server.stop, postgres_server.start)
+    assert await sums(database) == (77, 0, 77, 11)
+    assert await sums(database, "key_2") == (77, 0, 77, 11)
+    await database.close()
+
+
+WORKER = """
+import asyncio, secrets, sys, time
+from pathlib import Path
+from trunkline.calls.billing import Billing
+from trunkline.calls.life import Life
+from trunkline.core.keys import Key
+from trunkline.core.errors import GatewayError
+from trunkline.core.money import Budget, LedgerRow
+from trunkline.storage.journal import FileJournal
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.money import SqlMoney
+
+async def main(url, journal, budget):
+    database = Database.at(Path(url) if url.startswith("/") else url)
+    life = Life(SqlLeases(database), secrets.token_hex(4))
+    await life.begin()
+    billing = Billing(SqlMoney(database), life, FileJournal(Path(journal)))
+    keys = [Key(id="key_1", name="a", budget=Budget(total=int(budget))), Key(id="key_2", name="b")]
+
+    async def client(key):
+        while True:
+            now = time.time_ns() // 1_000_000
+            try:
+                hold = await billing.reserve(key, 10, now)
+            except GatewayError:
+                await asyncio.sleep(0.01)
+                continue
+            await asyncio.sleep(0.003)
+            name, cost = "call_" + secrets.token_hex(8), 1 + secrets.randbelow(10)
+            billing.settle(hold, LedgerRow(
+                id=name, key_id=key.id, started_ms=now, ended_ms=now, cost_microusd=cost))
+            await asyncio.sleep(0)  # the turn of the loop in which it is written down
+            await asyncio.sleep(0)
+            sys.stdout.write(f"{name} {key.id} {cost}\\n")
+            sys.stdout.flush()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(life.run())
+        tasks.create_task(billing.run())
+        for n in range(20):
+            tasks.create_task(client(keys[n % 2]))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.faults
+async def test_killed_processes_leave_no_lost_and_no_doubled_money(
+    start: Start, database: Database, database_url: str | Path, tmp_path: Path
+) -> None:
+    budget, journal = 3000, tmp_path / "journal"
+    arguments = [sys.executable, "-c", WORKER, str(database_url), str(journal), str(budget)]
+    workers = [await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE) for _ in range(2)]
+    told: list[bytes] = []
+    for worker in workers:
+        assert worker.stdout is not None
+        told += [await worker.stdout.readline() for _ in range(60)]
+    for worker in workers:
+        worker.kill()
+        assert worker.stdout is not None
+        told += (await worker.stdout.read()).splitlines(keepends=True)
+        await worker.wait()
+    whole = [line.decode().split() for line in told if line.endswith(b"\n")]
+    settled = {name: (key, int(cost)) for name, key, cost in whole}
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE leases SET until_ms = 1"))  # their leases are over
+    async with start(database):
+        pass
+    async with database.read() as connection:
+        rows = {row.id: (row.key_id, row.cost_microusd) for row in await connection.execute(select(ledger))}
+    assert settled.items() <= rows.items()
+    for owner in ("key_1", "key_2"):
+        assert (await sums(database, owner))[1] == 0
+    assert (await sums(database))[0] <= budget
+    assert [path.suffix for path in journal.iterdir()] == []
