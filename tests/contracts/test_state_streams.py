@@ -37,6 +37,27 @@ async def test_events_are_read_in_order_from_anywhere(streams: StreamStore) -> N
     assert await streams.read("strm_1", 3) == []
 
 
+async def test_what_is_repeated_by_its_writer_is_there_once(streams: StreamStore) -> None:
+    """The answer to a commit may be lost."""
+    await streams.open(StoredStream(id="strm_1"))
+    for _ in range(2):
+        assert await streams.append("strm_1", 1, [b"a", b"a"], max_bytes=100, before=0) == 2
+    assert await streams.append("strm_1", 1, [b"a"], max_bytes=100, before=2) == 3
+    assert (
+        await streams.append("strm_1", 1, [b"other"], max_bytes=100, before=2) == 4
+    )  # its writer gave the last one up
+    for _ in range(2):
+        await streams.end("strm_1", 1, "failed", 60)
+    assert await streams.append("strm_1", 1, [b"other"], max_bytes=100, before=3) == 4
+    assert [data for _, data in await streams.read("strm_1", 0)] == [b"a", b"a", b"a", b"other"]
+    for late in (
+        streams.append("strm_1", 1, [b"late"], max_bytes=100, before=4),
+        streams.end("strm_1", 1, "ended", 60),
+    ):
+        with pytest.raises(StaleOwnerError):
+            await late
+
+
 async def test_the_oldest_events_go_when_there_are_too_many_bytes(streams: StreamStore) -> None:
     await streams.open(StoredStream(id="strm_1"))
     for _ in range(10):

@@ -155,10 +155,13 @@ class EventLog(Protocol):
         """Take over an open stream as its writer. None: unknown or ended."""
 
     async def append(self, stream_id: str, generation: int, events: Sequence[bytes]) -> int:
-        """Add events, within the bounds of the configuration; gives the last number."""
+        """Add events, within the bounds of the configuration; gives the last number.
+
+        Repeated after a StorageError, it adds nothing twice.
+        """
 
     async def end(self, stream_id: str, generation: int, state: Literal["ended", "failed"]) -> None:
-        """Say that no event follows."""
+        """Say that no event follows; may be repeated."""
 
     def follow(self, stream_id: str, after: int) -> AsyncIterator[tuple[int, bytes]]:
         """Give the events after this number as they come, whoever writes them; ends when the stream has ended.

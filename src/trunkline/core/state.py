@@ -181,7 +181,7 @@ class JobStore(Protocol):
     """Jobs: the truth of the API. A write names its claim's generation; a stale one raises StaleOwnerError."""
 
     async def add(self, job: Job, idempotency: Idempotency | None = None) -> tuple[Job, bool]:
-        """Store a new job, or give the one that the idempotency key stands for; True: it is new.
+        """Store a new job with its stream, or give the one that the idempotency key stands for; True: it is new.
 
         Raises GatewayError `idempotency_conflict` when that key was used with another body.
         """
@@ -205,7 +205,7 @@ class JobStore(Protocol):
         """List jobs by creation, newest first unless `ascending`; `after` is the id of the last one seen."""
 
     async def change(self, job_id: str, generation: int, changes: JobChanges, *, durable: bool = False) -> Job:
-        """Change what is set in `changes`, and give the job as it is now.
+        """Change what is set in `changes`, and give the job as it is now; a state may be repeated by who wrote it.
 
         `durable`: on the disk, not only in the log, when this returns (for the intent to submit).
         Raises StaleOwnerError, and ValueError for a state that may not follow.
@@ -220,8 +220,8 @@ class JobStore(Protocol):
     async def claim(self, holder: str, *, limit: int = 100) -> list[Job]:
         """Take over unfinished jobs whose owner's lease is over, with their generation raised; oldest first."""
 
-    async def to_cancel(self, holder: str) -> list[str]:
-        """Give the ids of this holder's unfinished jobs that are asked to be cancelled."""
+    async def owned(self, holder: str) -> dict[str, bool]:
+        """Give the ids of this holder's unfinished jobs, and whether they are asked to be cancelled."""
 
     async def give_up(self, holder: str) -> int:
         """Let go of all unfinished jobs of this holder, so that others may claim them at once."""
@@ -262,8 +262,13 @@ class StreamStore(Protocol):
     async def get(self, stream_id: str) -> StoredStream | None:
         """Give one stream, whoever asks: the caller compares `key_id`."""
 
-    async def append(self, stream_id: str, generation: int, events: Sequence[bytes], *, max_bytes: int) -> int:
-        """Add events; the oldest go when all pass `max_bytes`. Gives the last number. Raises StaleOwnerError."""
+    async def append(
+        self, stream_id: str, generation: int, events: Sequence[bytes], *, max_bytes: int, before: int | None = None
+    ) -> int:
+        """Add events; the oldest go when all pass `max_bytes`. Gives the last number. Raises StaleOwnerError.
+
+        `before` is the last number that the writer knows of: repeated after a lost answer, nothing is added twice.
+        """
 
     async def read(self, stream_id: str, after: int, *, limit: int = 1000) -> list[tuple[int, bytes]]:
         """Give the events after this number."""
@@ -271,7 +276,7 @@ class StreamStore(Protocol):
     async def end(
         self, stream_id: str, generation: int, state: Literal["ended", "failed"], expires_after_s: float
     ) -> None:
-        """Say that no event follows, and how long those that were are kept. Raises StaleOwnerError."""
+        """Say that no event follows, and how long those that were are kept. May be repeated. Raises StaleOwnerError."""
 
     async def cancel(self, stream_id: str) -> StoredStream | None:
         """Ask the writer to stop: sets `cancel_requested`."""

@@ -15,7 +15,7 @@ from trunkline.calls.life import Life
 from trunkline.core.binding import decode
 from trunkline.core.errors import KINDS, GatewayError, UpstreamError
 from trunkline.core.events import Progress
-from trunkline.core.jobs import FINISHED, Finish, Idempotency, Job, Partial, StoredStream
+from trunkline.core.jobs import FINISHED, Finish, Idempotency, Job, Partial
 from trunkline.core.state import Leases, MediaIndex, StaleOwnerError, StorageError, StreamStore
 from trunkline.jobs.record import Entry, Record, lasting
 from trunkline.jobs.run import Run
@@ -57,6 +57,8 @@ class JobEngine:
         self._runs: dict[str, Run] = {}
         self._steps: dict[tuple[str, str], asyncio.Future[bool | None]] = {}
         self._due: set[str] = set()
+        self._known: set[str] = set()
+        """Jobs that are being stored, due, or under way here."""
         self._news = asyncio.Event()
 
     # What calls use.
@@ -67,24 +69,20 @@ class JobEngine:
         Before the engine is up, and in processes that run none, the job waits for whoever claims it.
         """
         owner = self._life.holder if self.up.is_set() else ""
-        job, new = await self._tools.jobs.add(replace(job, owner=owner), idempotency)
-        if new and job.stream_id:
-            await self._tools.log.open(
-                StoredStream(
-                    id=job.stream_id,
-                    key_id=job.key_id,
-                    job_id=job.id,
-                    route=job.route,
-                    model=job.model,
-                    owner=job.owner,
-                )
-            )
-        if new and job.owner:
+        self._known.add(job.id)
+        try:
+            stored, new = await self._tools.jobs.add(replace(job, owner=owner), idempotency)
+        except BaseException:
+            self._known.discard(job.id)  # stored or not: `recover` will see
+            raise
+        if new and owner:
             self._due.add(job.id)
             self._news.set()
-        elif new and self.elsewhere is not None:
+            return stored, new
+        self._known.discard(job.id)
+        if new and self.elsewhere is not None:
             await self.elsewhere()
-        return job, new
+        return stored, new
 
     async def get(self, job_id: str) -> Job | None:
         """Give one job, whoever asks: the caller compares `key_id`."""
@@ -198,12 +196,20 @@ class JobEngine:
             if run is not None:
                 run.drop()
             self._due.add(job.id)
+        await self._look()
         if self._due:
             self._news.set()
-        if self._runs:
-            for job_id in await self._tools.jobs.to_cancel(self._life.holder):
-                if (run := self._runs.get(job_id)) and not run.cancelling:
-                    run.cancel()
+
+    async def _look(self) -> None:
+        """Stop what is to be stopped; take up what is ours though we were not told: the answer was lost on its way."""
+        known = {*self._known}
+        for job_id, cancel in (await self._tools.jobs.owned(self._life.holder)).items():
+            run = self._runs.get(job_id)
+            if run is not None and cancel and not run.cancelling:
+                run.cancel()
+            if job_id not in known | self._known | self._due:
+                log.warning("job %s is begun late", job_id)
+                self._due.add(job_id)
 
     async def _begin(self) -> None:
         """Begin what is due, when something is."""
@@ -236,6 +242,7 @@ class JobEngine:
         busy = {job_id for job_id, _ in self._steps}
         for job_id in self._due - busy:
             self._due.discard(job_id)
+            self._known.add(job_id)
             try:
                 await self._durable.ensure(job_id)
             except Exception:
@@ -256,6 +263,7 @@ class JobEngine:
             del self._steps[key]
             if not result:
                 self._runs.pop(job_id, None)
+                self._known.discard(job_id)
         return result
 
     async def _own_step(self, name: str, job_id: str) -> bool | None:

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import Idempotency, StoredStream
-from trunkline.core.state import StorageError, StreamStore
+from trunkline.core.state import StaleOwnerError, StorageError, StreamStore
 
 LOOK_S = 0.5
 PATIENCE_S = 60.0
@@ -24,10 +24,15 @@ class StoredLog:
         self._max_bytes = max_bytes
         self._ttl_s = ttl_s
         self._news: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        self._lasts: dict[str, int] = {}
+        """The last number of each stream that is written here."""
 
     async def open(self, stream: StoredStream, idempotency: Idempotency | None = None) -> tuple[StoredStream, bool]:
         """See the port."""
-        return await self._streams.open(stream, idempotency)
+        stored, new = await self._streams.open(stream, idempotency)
+        if new:
+            self._lasts[stored.id] = 0
+        return stored, new
 
     async def get(self, stream_id: str) -> StoredStream | None:
         """See the port."""
@@ -35,17 +40,27 @@ class StoredLog:
 
     async def claim(self, stream_id: str, holder: str) -> StoredStream | None:
         """See the port."""
-        return await self._streams.claim(stream_id, holder)
+        stream = await self._streams.claim(stream_id, holder)
+        if stream is not None:
+            self._lasts.setdefault(stream_id, stream.last_seq)  # who writes it knows better
+        return stream
 
     async def append(self, stream_id: str, generation: int, events: Sequence[bytes]) -> int:
         """See the port."""
-        last = await self._streams.append(stream_id, generation, events, max_bytes=self._max_bytes)
+        before = self._lasts.get(stream_id)
+        try:
+            last = await self._streams.append(stream_id, generation, events, max_bytes=self._max_bytes, before=before)
+        except StaleOwnerError:
+            self._lasts.pop(stream_id, None)
+            raise
+        self._lasts[stream_id] = last
         self._tell(stream_id)
         return last
 
     async def end(self, stream_id: str, generation: int, state: Literal["ended", "failed"]) -> None:
         """See the port."""
         await self._streams.end(stream_id, generation, state, self._ttl_s)
+        self._lasts.pop(stream_id, None)
         self._tell(stream_id)
 
     async def follow(self, stream_id: str, after: int) -> AsyncIterator[tuple[int, bytes]]:

@@ -6,13 +6,14 @@ from typing import Any, Literal
 from msgspec import UNSET
 from sqlalchemy import Select, delete, func, select, update
 
-from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges
+from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges, StoredStream
 from trunkline.core.state import StaleOwnerError
 from trunkline.storage.sql.database import Database, now_ms
 from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.idempotency import recall, remember
 from trunkline.storage.sql.leases import living
 from trunkline.storage.sql.records import Records, paged
+from trunkline.storage.sql.streams import insert_stream
 from trunkline.storage.sql.tables import idempotency as idempotency_table
 from trunkline.storage.sql.tables import jobs
 
@@ -37,6 +38,8 @@ class SqlJobs:
                     return former, False
             values = JOBS.values(job) | {"created_ms": now_ms(), "updated_ms": now_ms()}
             row = (await connection.execute(jobs.insert().values(values).returning(*JOBS.columns))).one()
+            if job.stream_id:
+                await insert_stream(connection, stream_of(job))
             return JOBS.read(row), True
 
     async def joined(self, idempotency: Idempotency) -> Job | None:
@@ -82,6 +85,8 @@ class SqlJobs:
             job = await _get(connection, job_id)
         if job is None or job.generation != generation:
             raise StaleOwnerError(job_id)
+        if job.state == changes.state:
+            return job  # written before; only the answer was lost
         raise ValueError(f"a job that is {job.state} cannot become {changes.state}")
 
     async def cancel(self, job_id: str) -> Job | None:
@@ -116,10 +121,10 @@ class SqlJobs:
             rows = await connection.execute(statement.returning(*JOBS.columns))
             return sorted(map(JOBS.read, rows), key=lambda job: (job.created_ms, job.id))
 
-    async def to_cancel(self, holder: str) -> list[str]:
-        query = select(jobs.c.id).where(jobs.c.owner == holder, jobs.c.state.in_(UNFINISHED), jobs.c.cancel_requested)
+    async def owned(self, holder: str) -> dict[str, bool]:
+        query = select(jobs.c.id, jobs.c.cancel_requested).where(jobs.c.owner == holder, jobs.c.state.in_(UNFINISHED))
         async with self._database.read() as connection:
-            return list((await connection.execute(query)).scalars())
+            return {str(job_id): bool(cancel) for job_id, cancel in await connection.execute(query)}
 
     async def give_up(self, holder: str) -> int:
         statement = update(jobs).where(jobs.c.owner == holder, jobs.c.state.in_(UNFINISHED)).values(owner="")
@@ -189,6 +194,13 @@ class SqlJobs:
     async def _read(self, query: Select[Any]) -> list[Job]:
         async with self._database.read() as connection:
             return [JOBS.read(row) for row in await connection.execute(query)]
+
+
+def stream_of(job: Job) -> StoredStream:
+    """Give the stream that tells of a new job."""
+    return StoredStream(
+        id=job.stream_id, key_id=job.key_id, job_id=job.id, route=job.route, model=job.model, owner=job.owner
+    )
 
 
 async def _get(connection: AsyncConnection, job_id: str) -> Job | None:

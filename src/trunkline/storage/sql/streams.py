@@ -30,9 +30,7 @@ class SqlStreams:
                 known = await remember(connection, idempotency)
                 if known is not None and (former := await _get(connection, known.stream_id)) is not None:
                     return former, False
-            values = STREAMS.values(stream) | {"created_ms": now_ms(), "updated_ms": now_ms()}
-            row = (await connection.execute(streams.insert().values(values).returning(*STREAMS.columns))).one()
-            return STREAMS.read(row), True
+            return await insert_stream(connection, stream), True
 
     async def joined(self, idempotency: Idempotency) -> StoredStream | None:
         async with self._database.read() as connection:
@@ -43,7 +41,9 @@ class SqlStreams:
         async with self._database.read() as connection:
             return await _get(connection, stream_id)
 
-    async def append(self, stream_id: str, generation: int, events: Sequence[bytes], *, max_bytes: int) -> int:
+    async def append(
+        self, stream_id: str, generation: int, events: Sequence[bytes], *, max_bytes: int, before: int | None = None
+    ) -> int:
         size = sum(map(len, events))
         grown = (
             update(streams)
@@ -51,8 +51,16 @@ class SqlStreams:
             .values(last_seq=streams.c.last_seq + len(events), bytes=streams.c.bytes + size, updated_ms=now_ms())
             .returning(streams.c.last_seq, streams.c.bytes)
         )
+        expected = grown if before is None else grown.where(streams.c.last_seq == before)
         async with self._database.write() as connection:
-            row = (await connection.execute(grown)).one_or_none()
+            row = (await connection.execute(expected)).one_or_none()
+            if row is None and before is not None:
+                stream = await _get(connection, stream_id)
+                if stream is not None and stream.generation == generation:
+                    there = await _read(connection, stream_id, before, len(events))
+                    if [data for _, data in there] == [*events]:
+                        return stream.last_seq  # added before; only the answer was lost
+                row = (await connection.execute(grown)).one_or_none()
             if row is None:
                 raise StaleOwnerError(stream_id)
             last, kept = row
@@ -65,14 +73,8 @@ class SqlStreams:
             return int(last)
 
     async def read(self, stream_id: str, after: int, *, limit: int = 1000) -> list[tuple[int, bytes]]:
-        query = (
-            select(stream_events.c.seq, stream_events.c.data)
-            .where(stream_events.c.stream_id == stream_id, stream_events.c.seq > after)
-            .order_by(stream_events.c.seq)
-            .limit(limit)
-        )
         async with self._database.read() as connection:
-            return [(seq, data) for seq, data in await connection.execute(query)]
+            return await _read(connection, stream_id, after, limit)
 
     async def end(
         self, stream_id: str, generation: int, state: Literal["ended", "failed"], expires_after_s: float
@@ -84,8 +86,11 @@ class SqlStreams:
             .values(expires_ms=now_ms() + int(expires_after_s * 1000))
         )
         async with self._database.write() as connection:
-            if not (await connection.execute(ended)).rowcount:
-                raise StaleOwnerError(stream_id)
+            if (await connection.execute(ended)).rowcount:
+                return
+            stream = await _get(connection, stream_id)
+        if stream is None or (stream.generation, stream.state) != (generation, state):
+            raise StaleOwnerError(stream_id)
 
     async def cancel(self, stream_id: str) -> StoredStream | None:
         asked = update(streams).where(streams.c.id == stream_id, streams.c.state == "open")
@@ -130,9 +135,25 @@ class SqlStreams:
             return len(gone)
 
 
+async def insert_stream(connection: AsyncConnection, stream: StoredStream) -> StoredStream:
+    """Store a new stream, and give it as it is stored."""
+    values = STREAMS.values(stream) | {"created_ms": now_ms(), "updated_ms": now_ms()}
+    return STREAMS.read((await connection.execute(streams.insert().values(values).returning(*STREAMS.columns))).one())
+
+
 async def _get(connection: AsyncConnection, stream_id: str) -> StoredStream | None:
     row = (await connection.execute(select(*STREAMS.columns).where(streams.c.id == stream_id))).one_or_none()
     return None if row is None else STREAMS.read(row)
+
+
+async def _read(connection: AsyncConnection, stream_id: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+    query = (
+        select(stream_events.c.seq, stream_events.c.data)
+        .where(stream_events.c.stream_id == stream_id, stream_events.c.seq > after)
+        .order_by(stream_events.c.seq)
+        .limit(limit)
+    )
+    return [(seq, data) for seq, data in await connection.execute(query)]
 
 
 async def _drop_oldest(connection: AsyncConnection, stream_id: str, surplus: int) -> None:
