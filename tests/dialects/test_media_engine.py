@@ -139,7 +139,7 @@ async def test_a_medium_comes_of_it(
         ("xai_images", "#page", "media_refused", "no picture or film"),
         ("xai_images", "#bomb", "media_refused", "50000x50000"),
         ("xai_images", "#away", "media_refused", "169.254.169.254"),
-        ("xai_images", "#dead", "media_unavailable", "404"),
+        ("xai_images", "#dead", "media_gone", "404"),
         ("bigmodel_images", "#refused", "content_filter", "敏感内容"),
         ("bigmodel_images", "#none", "upstream_no_image", "gave no picture"),
         ("dashscope_images", "#refused", "content_filter", "inappropriate"),

@@ -53,7 +53,7 @@ async def test_progress_is_numbered_the_same_for_every_reader(rig: Rig, provider
         ({"fail": "internal"}, "internal", "the model refused"),
         ({"submit_status": 400}, "upstream_error", '{"error":"no"}'),
         ({"submit_status": 429}, "upstream_error", '{"error":"no"}'),
-        ({"file": "dead"}, "media_unavailable", "the upstream answered 404 in place of the file"),
+        ({"file": "dead"}, "media_gone", "the upstream answered 404 in place of the file"),
         ({"file": "html"}, "media_refused", "The file is no picture or film"),
         ({"reset": True}, "submit_unknown", "it was not submitted again"),
     ],

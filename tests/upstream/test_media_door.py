@@ -120,7 +120,9 @@ async def test_a_redirect_into_a_private_network_is_refused() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "code"),
     [
-        ("404 Not Found", b"", "media_unavailable"),
+        ("404 Not Found", b"", "media_gone"),
+        ("403 Forbidden", b"", "media_gone"),
+        ("429 Slow Down", b"", "media_unavailable"),
         ("503 Busy", b"", "media_unavailable"),
         ("200 OK", b"x" * 100, "media_refused"),
     ],

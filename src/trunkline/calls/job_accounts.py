@@ -26,6 +26,10 @@ USUAL_SECONDS = 10.0
 INPUT_IMAGE_TOKENS = 1600
 ENDS: dict[str, EndReason] = {"completed": "completed", "cancelled": "cancelled", "submit_unknown": "crashed"}
 CODES: dict[str, EndReason] = {"upstream_timeout": "timeout", "content_filter": "refused"}
+CUT_OFF = frozenset({
+    "upstream_timeout", "media_gone", "media_unavailable", "media_refused", "media_damaged", "storage_unavailable",
+})  # fmt: skip
+"""Ends of jobs that say nothing against the provider's having made, and billing, what was asked for."""
 TIERS = ((768, "512"), (1600, "1k"), (3300, "2k"))
 """A picture's tier by its longer side."""
 FILM_TIERS = ((500, "480p"), (800, "720p"), (1100, "1080p"))
@@ -134,7 +138,8 @@ def _cost(tariff: Tariff | None, request: MediaRequest, outcome: Outcome) -> tup
     counted = tariff.of_tokens(usage) if usage.completion_tokens else None
     if counted is not None or not media:
         # Of a job that was cut off nobody says whether the provider bills it.
-        cut_off = counted is None and outcome.state in ("cancelled", "submit_unknown")
+        ended_so = outcome.state in ("cancelled", "submit_unknown") or outcome.error_code in CUT_OFF
+        cut_off = counted is None and ended_so
         return (most_of(tariff, request, ModelFacts()), True) if cut_off else (counted or 0, False)
     return _of_media(tariff, request, media)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -17,9 +18,10 @@ from trunkline.core.ports import MediaStore, Upstream
 from trunkline.core.state import MediaIndex
 
 PREFIX: dict[MediaKind, str] = {"image": "img_", "video": "vid_", "cover": "cov_"}
-PASSING = frozenset({"media_unavailable", "storage_unavailable"})
+PASSING = frozenset({"media_unavailable", "media_gone", "storage_unavailable"})
 """What may be otherwise in a moment, and is tried again."""
 HELD_S = 24 * 3600
+log = logging.getLogger(__name__)
 DOWNLOADS = 3
 """How often a file that arrives damaged (cut short) is fetched."""
 
@@ -32,6 +34,10 @@ class MediaLimits(Struct, frozen=True):
     """0: for ever."""
     patience_s: float = 120.0
     """For how long a link that does not answer is tried again."""
+    gone_s: float = 20.0
+    """For how long one is that leads nowhere: some lead somewhere a moment later."""
+    store_s: float = 3600.0
+    """For how long a job's medium, which is paid for, waits for a store that is away or full."""
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -48,6 +54,11 @@ class Origin(Struct, frozen=True, kw_only=True):
     """The medium's place in its job, so that taking it in twice makes one record; None: a record of its own."""
     passing: bool = False
     """Kept for a day only: a picture that is not finished."""
+
+    @property
+    def paid(self) -> bool:
+        """Whether it is a job's result, that nobody gets again."""
+        return self.ordinal is not None and not self.passing
 
 
 class MediaIntake:
@@ -67,14 +78,19 @@ class MediaIntake:
         media_id = _id(media.kind, origin)
         if origin.ordinal is not None and (known := await self._index.get(media_id)):
             return known
-        loop = asyncio.get_running_loop()
-        give_up, pause_s, damaged = loop.time() + self._limits.patience_s, 0.5, 0
+        limits, loop = self._limits, asyncio.get_running_loop()
+        patience_s = {
+            "media_gone": min(limits.gone_s, limits.patience_s),
+            "storage_unavailable": limits.store_s if origin.paid else limits.patience_s,
+        }
+        began_s, pause_s, damaged = loop.time(), 0.5, 0
         while True:
             try:
                 return await self._take(media.kind, media_id, media, origin)
             except GatewayError as error:
                 damaged += error.code == "media_damaged"
                 again = error.code in PASSING or 0 < damaged < DOWNLOADS
+                give_up = began_s + patience_s.get(error.code, limits.patience_s)
                 if not again or (media.data and error.code != "storage_unavailable") or loop.time() + pause_s > give_up:
                     raise
             await asyncio.sleep(pause_s)
@@ -177,8 +193,22 @@ class MediaIntake:
             created_ms=now_ms,
             expires_ms=now_ms + retain_s * 1000 if retain_s else None,
         )
-        await self._store.keep(file)
+        await self._keep_bytes(file, self._limits.store_s if origin.paid else 0.0)
         return await self._index.add(record)
+
+    async def _keep_bytes(self, file: MediaFile, patience_s: float) -> None:
+        """Wait with the file in hand for a store that is away: the provider's link may not live so long."""
+        loop = asyncio.get_running_loop()
+        give_up, pause_s = loop.time() + patience_s, 0.5
+        while True:
+            try:
+                return await self._store.keep(file)
+            except GatewayError as error:
+                if error.code != "storage_unavailable" or loop.time() + pause_s > give_up:
+                    raise
+                log.warning("a file waits for the media store: %s", error.message)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, 15.0)
 
     def _source(self, media: Media, origin: Origin) -> AsyncIterator[bytes]:
         url = media.url

@@ -53,6 +53,7 @@ KINDS: dict[str, ErrorKind] = {
     "submit_unknown": ErrorKind(502, "upstream_error"),
     "upstream_no_video": ErrorKind(502, "upstream_error"),
     "media_unavailable": ErrorKind(502, "upstream_error"),
+    "media_gone": ErrorKind(502, "upstream_error"),
     "media_refused": ErrorKind(502, "upstream_error"),
     "media_damaged": ErrorKind(502, "upstream_error"),
     "upstream_unavailable": ErrorKind(503, "upstream_error"),

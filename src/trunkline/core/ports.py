@@ -116,7 +116,8 @@ class Upstream(Protocol):
         `url` may be a path of the target (`/videos/7/content`). When `authorized`, the credential is sent along, only
         to the provider's own origin.
         Raises GatewayError: `media_refused` (address not allowed, larger than `max_bytes`, not http(s)), which will be
-        so again, or `media_unavailable` (status, broken, too slow), which may pass.
+        so again, or `media_unavailable` (status, broken, too slow), which may pass;
+        `media_gone`: there is nothing behind the link.
         """
 
 

@@ -18,6 +18,8 @@ from trunkline.upstream.download import DownloadError, download
 from trunkline.upstream.url import split
 
 DOWNLOAD_S = 900.0
+LATER = frozenset({408, 425, 429})
+"""Statuses of a server that has the file, and gives it another time."""
 NO_HEADERS: tuple[tuple[str, str], ...] = ()
 NEVER = frozenset({"too_large", "address_refused"})
 """What breaks a download in the same way whenever it is tried."""
@@ -90,8 +92,7 @@ class MediaDoor:
         except TimeoutError:
             raise GatewayError("media_unavailable", f"The provider's file stopped for {self._idle_s:g} s.") from None
         except DownloadError as error:
-            code = "media_refused" if 300 <= error.status < 400 else "media_unavailable"
-            raise GatewayError(code, f"The provider's file was not given: {error}.") from error
+            raise GatewayError(_meaning(error.status), f"The provider's file was not given: {error}.") from error
         except HttpError as error:
             code = "media_refused" if error.kind in NEVER else "media_unavailable"
             raise GatewayError(code, f"The provider's file was not given: {error}.") from error
@@ -128,6 +129,13 @@ class MediaDoor:
             ("user-agent", USER_AGENT),
             *((name.lower(), value.reveal()) for name, value in further.items()),
         )
+
+
+def _meaning(status: int) -> str:
+    """Say what it means that a file was not given."""
+    if 300 <= status < 400:
+        return "media_refused"
+    return "media_gone" if 400 <= status < 500 and status not in LATER else "media_unavailable"
 
 
 class _Trusting:

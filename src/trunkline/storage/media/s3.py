@@ -1,17 +1,35 @@
 """Media bytes in any S3: `s3://bucket/prefix`, credentials and endpoint from the usual AWS variables."""
 
+import asyncio
 import os
+import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunkline.core.errors import GatewayError
 
 PIECE_BYTES = 1 << 18
+AWAY_S = 20.0
+"""How long who reads a file waits for a store that goes away in the midst of it."""
+AGAIN_S = 0.5
 if TYPE_CHECKING:
     from obstore import GetOptions
+    from obstore.store import ClientConfig, RetryConfig
 
+# By default a request is tried for three minutes, while a client waits; and ended after half a minute, read or not.
+_RETRIES: "RetryConfig" = {
+    "max_retries": 3,
+    "retry_timeout": timedelta(seconds=10),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=2), "base": 2},
+}
+_TIMEOUTS: "ClientConfig" = {
+    "connect_timeout": timedelta(seconds=5),
+    "read_timeout": timedelta(seconds=15),
+    "timeout": timedelta(days=1),
+}
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
@@ -31,7 +49,8 @@ class S3Blobs:
         self._store = obstore.store.from_url(
             url,
             config={"endpoint": endpoint} if endpoint else {},
-            client_options={"allow_http": endpoint.startswith("http://")},
+            client_options={**_TIMEOUTS, "allow_http": endpoint.startswith("http://")},
+            retry_config=_RETRIES,
         )
 
     async def keep(self, source: Path, sha256: str) -> None:
@@ -40,14 +59,22 @@ class S3Blobs:
             await self._api.put_async(self._store, sha256, source)
 
     async def read(self, sha256: str, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
-        """Give the bytes in pieces; raises GatewayError `not_found`."""
-        if end is not None and end <= start:
-            return
-        wanted: GetOptions = {"range": {"offset": start} if end is None else (start, end)}
-        with self._named("read the file"):
-            answer = await self._api.get_async(self._store, sha256, options=wanted)
-            async for piece in answer.stream(min_chunk_size=PIECE_BYTES):
-                yield bytes(piece)
+        """Give the bytes in pieces, going on where the store broke off; raises GatewayError `not_found`."""
+        at, away_until = start, 0.0
+        while end is None or at < end:
+            wanted: GetOptions = {"range": {"offset": at} if end is None else (at, end)}
+            try:
+                with self._named("read the file"):
+                    answer = await self._api.get_async(self._store, sha256, options=wanted)
+                    async for piece in answer.stream(min_chunk_size=PIECE_BYTES):
+                        at, away_until = at + len(piece), time.monotonic() + AWAY_S
+                        yield bytes(piece)
+            except GatewayError as error:
+                if error.code != "storage_unavailable" or time.monotonic() > away_until:
+                    raise
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
 
     async def delete(self, sha256: str) -> None:
         """Delete the object, if it is there."""
