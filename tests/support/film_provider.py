@@ -134,7 +134,7 @@ class FilmProvider:
 
     async def _file(self, script: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         got = script["got"] = script.get("got", 0) + 1
-        data = film(noisy=True, frames=48)
+        data = film(noisy=True, frames=48) + padding(script.get("padded", 0))
         await asyncio.sleep(script.get("file_s", 0))
         match script.get("file", "good"):
             case "dead":
@@ -150,6 +150,11 @@ class FilmProvider:
                 await writer.drain()
                 return False
         return await send(writer, data)
+
+
+def padding(size: int) -> bytes:
+    """Give a box of MP4 that players skip, of so many bytes."""
+    return size.to_bytes(4, "big") + b"free" + bytes(size - 8) if size else b""
 
 
 def place(path: str) -> tuple[str, str]:

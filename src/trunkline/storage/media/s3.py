@@ -1,6 +1,7 @@
 """Media bytes in any S3: `s3://bucket/prefix`, credentials and endpoint from the usual AWS variables."""
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 from trunkline.core.errors import GatewayError
 
 PIECE_BYTES = 1 << 18
-AWAY_S = 20.0
+log = logging.getLogger(__name__)
+AWAY_S = 60.0
 """How long who reads a file waits for a store that goes away in the midst of it."""
 AGAIN_S = 0.5
 if TYPE_CHECKING:
@@ -91,5 +93,8 @@ class S3Blobs:
         except FileNotFoundError:
             raise GatewayError("not_found", "The medium is no longer kept.") from None
         except self._errors as error:
-            reason = str(error).partition("\n")[0][:200]
-            raise GatewayError("storage_unavailable", f"The media store cannot {what}: {reason}") from error
+            log.warning(
+                "S3 cannot %s: %s", what, str(error).partition("\n")[0][:400]
+            )  # names what is no client's business
+            told = f"The media store cannot {what} now; the gateway's log says why."
+            raise GatewayError("storage_unavailable", told) from error
