@@ -7,14 +7,16 @@ from trunkline.core.events import Event, Failed, Usage, UsageReported
 from trunkline.core.notes import Notes
 from trunkline.core.quirk import EventFilter
 from trunkline.core.stream import Normaliser
-from trunkline.dialects import recognise
+from trunkline.dialects import CHAT_DIALECTS, recognise
 from trunkline.quirks import QUIRKS
-from trunkline.wire.aws_events import PRELUDE_BYTES, AwsEventReader, is_prelude
+from trunkline.wire.aws_events import AwsEventReader
 from trunkline.wire.chunk_checks import ChunkChecks
 from trunkline.wire.error_body import plain_words
 from trunkline.wire.frame import UNREADABLE, Frame, Reader
 from trunkline.wire.loose import read_loose
 from trunkline.wire.openai_chunk import Chunk
+from trunkline.wire.opening import lead, opening
+from trunkline.wire.plain_lines import CodedLineReader, TextEventReader
 from trunkline.wire.read import as_dict
 
 _SHOWN_CHARS = 200
@@ -71,14 +73,15 @@ class ChatLine:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes, cut anywhere."""
-        if self._fresh:
-            data = self._open(data)
-        frames = self._reading().feed(data)
+        frames = self._open(data) if self._fresh else self._reading().feed(data)
         return self._run(frames) if frames else []
 
     def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:
         """Say that no more bytes come; see `Normaliser.close`."""
-        frames = [*self._reader.feed(self._head), *self._reader.close()] if self._reader is not None else []
+        head, self._head = self._head, b""
+        frames = self._reading().feed(head) if head else []
+        if self._reader is not None:
+            frames += self._reader.close()
         events = self._run(frames) if frames else []
         if self.checks is not None:
             self.checks.close()
@@ -112,16 +115,32 @@ class ChatLine:
             self._reader = self.dialect.reader(self.dialect.parse, self.notes)
         return self._reader
 
-    def _open(self, data: bytes) -> bytes:
-        """Look at the first bytes: binary framing is told by its checksum. Gives what is to be read."""
+    def _open(self, data: bytes) -> list[Frame]:
+        """Read the first bytes: framings that are no JSON events are told by them."""
         data = self._head + data
-        if data[:1] == b"\x00" and len(data) < PRELUDE_BYTES:
-            self._head = data
-            return b""
-        if is_prelude(data[:PRELUDE_BYTES]):
+        at = lead(data)
+        frames = self._reading().feed(data[:at]) if at else []
+        framing = opening(data[at:])
+        if framing is None:
+            self._head = data[at:]
+            return frames
+        self._fresh, self._head = False, b""
+        line = self._reading().line
+        if framing == "aws":
             self._reader = AwsEventReader(self.dialect.parse, self.notes)
-        self._fresh, self._head = not data, b""
-        return data
+        elif framing == "texts":
+            self._arrive("replicate_stream", line)
+            self._reader = TextEventReader(self.dialect.parse, self.notes, line)
+        elif framing == "codes":
+            self._arrive("ai_sdk_stream", line)
+            self._reader = CodedLineReader(self.dialect.parse, self.notes, line)
+        return frames + self._reading().feed(data[at:])
+
+    def _arrive(self, name: str, line: int) -> None:
+        """Read on in the dialect that the framing tells."""
+        if self.dialect.name != name:
+            self._switch(CHAT_DIALECTS[name], [], line)
+        self._certain = True
 
     def _run(self, frames: list[Frame]) -> list[Event]:
         if self.checks is not None:

@@ -7,8 +7,9 @@ from asking import SCHEMA, TOOLS, body, build, refused, with_part
 
 from trunkline.core.errors import GatewayError
 from trunkline.dialects import CHAT_DIALECTS
+from trunkline.wire.openai_request import build_openai
 
-NATIVE = sorted(set(CHAT_DIALECTS) - {"openai_chat"})
+NATIVE = sorted(name for name, dialect in CHAT_DIALECTS.items() if dialect.build is not build_openai)
 every_language = pytest.mark.parametrize("dialect", NATIVE)
 SAYABLE: dict[str, Any] = {
     "n": 3,

@@ -4,6 +4,7 @@ from typing import Any
 
 from trunkline.core.dialect import ChatDialect, MediaDialect
 from trunkline.dialects import (
+    ai_sdk_stream,
     anthropic_messages,
     bedrock_converse,
     bigmodel_images,
@@ -24,6 +25,7 @@ from trunkline.dialects import (
     openrouter_videos,
     poe_bot,
     replicate_predictions,
+    replicate_stream,
     veo,
     workers_ai_chat,
     xai_images,
@@ -43,6 +45,8 @@ CHAT_DIALECTS: dict[str, ChatDialect] = {
         dashscope_chat.DIALECT,
         workers_ai_chat.DIALECT,
         poe_bot.DIALECT,
+        ai_sdk_stream.DIALECT,
+        replicate_stream.DIALECT,
     )
 }
 """All chat dialects by name."""

@@ -2,10 +2,6 @@
 
 from typing import Any
 
-import msgspec
-from msgspec import Raw
-
-from trunkline.core.chat import ChatRequest, Target, UpstreamRequest
 from trunkline.core.dialect import ChatDialect
 from trunkline.core.errors import UpstreamError
 from trunkline.core.events import (
@@ -25,6 +21,7 @@ from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
 from trunkline.wire.openai_choice import ChoiceReader
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk
+from trunkline.wire.openai_request import build_openai
 from trunkline.wire.pieces import read_piece
 from trunkline.wire.plain_completion import read_plain_completion
 from trunkline.wire.read import as_count, as_dict, as_index, as_name, as_text
@@ -33,9 +30,7 @@ from trunkline.wire.repeated import ReasoningText, Repeated
 from trunkline.wire.usage import read_usage
 
 _NO_DELTA = Delta()
-_encode = msgspec.json.Encoder().encode
 MAX_CHOICES = 128
-_INCLUDE_USAGE = Raw(b'{"include_usage":true}')
 
 
 class ChatDecoder:
@@ -314,32 +309,6 @@ class ChatDecoder:
             out.append(Extras({name: as_raw(value) for name, value in new.items()}))
 
 
-def build(request: ChatRequest, target: Target) -> UpstreamRequest:
-    """Build the request: every member as it was sent, usage asked for, members renamed and dropped as the TOML says."""
-    fields = dict(request.fields)
-    fields["model"] = Raw(_encode(target.model))
-    options = fields.pop("stream_options", None)
-    if request.stream:
-        fields["stream"] = Raw(b"true")
-        fields["stream_options"] = _stream_options(options)
-    for name in target.drop:
-        fields.pop(name, None)
-    for old, new in target.rename.items():
-        if old in fields:
-            value = fields.pop(old)
-            fields.setdefault(new, value)
-    return UpstreamRequest(target.path or "/chat/completions", _encode(fields))
-
-
-def _stream_options(asked: Raw | None) -> Raw:
-    """Usage is always asked for; `include_cost` is between the client and the gateway."""
-    if asked is None:
-        return _INCLUDE_USAGE
-    options = msgspec.json.decode(asked, type=dict[str, Any] | None) or {}
-    options.pop("include_cost", None)
-    return Raw(msgspec.json.encode({**options, "include_usage": True}))
-
-
 def recognises(value: dict[str, Any]) -> bool:
     """Chunks and completions have `choices`, perhaps within an envelope."""
     return type(value.get("choices")) in (list, dict) or unwrapped(value) is not None
@@ -354,5 +323,5 @@ def _error(status: int, body: bytes, retry_after: str) -> UpstreamError:
 
 
 DIALECT = ChatDialect(
-    "openai_chat", parse_chunk, _reader, ChatDecoder, build, _error, recognises, read_plain_completion
+    "openai_chat", parse_chunk, _reader, ChatDecoder, build_openai, _error, recognises, read_plain_completion
 )

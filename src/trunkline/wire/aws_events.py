@@ -30,6 +30,11 @@ class AwsEventReader:
         self._number = 0
         self._dead = False
 
+    @property
+    def line(self) -> int:
+        """The number of the last message: binary framing has no lines."""
+        return self._number
+
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes, cut anywhere."""
         frames: list[Frame] = []

@@ -38,7 +38,7 @@ _CODES = ("code", "status_code", "statusCode", "errcode", "error_code", "err_cod
           "errno", "retcode", "__type")  # fmt: skip
 _MESSAGES = ("message", "msg", "error_msg", "errmsg", "err_msg", "retmsg", "ret_msg", "errorMessage", "status_msg",
              "error_description", "detail", "error", "reason", "title", "text", "content", "fail_reason",
-             "failure_reason", "error_message", "Message", "faultstring", "exception", "err")  # fmt: skip
+             "failure_reason", "error_message", "Message", "faultstring", "exception", "err", "errorText")  # fmt: skip
 _BESIDE = ("message", "msg", "error_description", "detail")
 _ERRORS = ("error", "detail", "errors", "fault", "exception", "err", "error_info")
 _ENVELOPES = ("data", "response", "result", "header", "body")

@@ -24,6 +24,10 @@ class Frame(Struct, gc=False):
 class Reader(Protocol):
     """Cuts bytes into frames. Never raises, whatever comes in; memory is bounded."""
 
+    @property
+    def line(self) -> int:
+        """The line being read, from 1."""
+
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes, cut anywhere."""
 

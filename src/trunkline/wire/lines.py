@@ -38,6 +38,11 @@ class LineReader:
         self._separated = True  # an empty line, or the start, came before this line
         self._dead = False
 
+    @property
+    def line(self) -> int:
+        """The line being read."""
+        return self._line
+
     def _overflow(self, frames: list[Frame]) -> None:
         self._dead = True
         self._scanner.clear()

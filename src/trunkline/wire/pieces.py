@@ -17,7 +17,7 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
 
     Known are the native streams of llama.cpp (`content`, `stop`), text-generation-inference (`token.text`,
     `details.finish_reason`), KoboldCpp (`token`), ERNIE (`result`, `is_end`), Dify (`answer`), Cohere's first API
-    (`text`, `is_finished`), Anthropic's text completions (`completion`), the AI SDK (`type`: `text-delta`).
+    (`text`, `is_finished`), Anthropic's text completions (`completion`).
     """
     text: str | None
     token = as_dict(value.get("token"))

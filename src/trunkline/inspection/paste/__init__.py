@@ -11,6 +11,7 @@ from trunkline.inspection import recording
 from trunkline.inspection.paste import http, quoted, text
 from trunkline.inspection.paste.http import Head
 from trunkline.inspection.paste.spans import Unwrapped
+from trunkline.wire.opening import lead, opening
 
 _MOST_LAYERS = 8
 
@@ -66,6 +67,8 @@ def unwrap(data: bytes) -> Capture:
 
 
 def _around(capture: Capture) -> bool:
+    if opening(capture.data[lead(capture.data) :]) in ("texts", "codes"):
+        return False  # nothing is around it, and its own lines may look like anything
     for name, take_off in _OUTER.items():
         inside = take_off(capture.data)
         if inside is not None:

@@ -1,0 +1,36 @@
+"""How a stream opens: framings that are told by their first bytes, before any JSON."""
+
+import re
+from typing import Literal
+
+from trunkline.wire.aws_events import PRELUDE_BYTES, is_prelude
+
+Framing = Literal["usual", "aws", "texts", "codes"]
+_LEAD = re.compile(rb"(?:[ \t]{0,32}(?::[^\r\n]{0,900})?(?:\r\n|\n|\r))*")  # empty lines and comments
+_LEAD_BEGUN = re.compile(rb"[ \t]{0,32}(?::[^\r\n]{0,900})?")
+_TEXTS = re.compile(rb"event: ?output[ \t]{0,32}[\r\n]")
+_TEXTS_BEGUN = re.compile(rb"e(?:v(?:e(?:n(?:t(?:: ?(?:o(?:u(?:t(?:p(?:u(?:t[ \t]{0,32})?)?)?)?)?)?)?)?)?)?)?")
+_CODES = re.compile(rb"[0-9a-k]:[\"\[{]")
+_CODES_BEGUN = re.compile(rb"[0-9a-k]:?")
+_MOST_BYTES = 64
+
+
+def lead(data: bytes) -> int:
+    """Say how many bytes of empty lines and comments come before anything else."""
+    found = _LEAD.match(data)
+    return found.end() if found else 0
+
+
+def opening(data: bytes) -> Framing | None:
+    """Tell the framing by the first bytes behind `lead`; None: more bytes must tell."""
+    head = data[:_MOST_BYTES]
+    if head[:1] == b"\x00" and len(head) < PRELUDE_BYTES:
+        return None
+    if is_prelude(head[:PRELUDE_BYTES]):
+        return "aws"
+    if _TEXTS.match(head):
+        return "texts"
+    if _CODES.match(head):
+        return "codes"
+    begun = any(each.fullmatch(head) for each in (_TEXTS_BEGUN, _CODES_BEGUN)) or _LEAD_BEGUN.fullmatch(data)
+    return None if begun else "usual"
