@@ -132,7 +132,7 @@ class Application:
         accounts = JobAccounts(self._billing, pricing, made)
         self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life)
         parts = (config, secret, self.live, gate, targets, accounts, self._shared, self._database, replica, self._life)
-        self._media = MediaParts(*parts, self._open_calls, self._client, local)
+        self._media = MediaParts(*parts, self._open_calls, self._client, local, door, recorder)
         self._measure(gate, targets)
         self._meet_peers()
         resumable, answers = ResumableChat(self.live, self._media.texts), Answers(self._shared.answers)

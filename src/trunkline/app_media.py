@@ -20,11 +20,13 @@ from trunkline.calls.media_links import MediaLinks
 from trunkline.calls.media_retention import MediaRetention
 from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.streams import TextStreams
+from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.config.schema import Config
 from trunkline.core.errors import GatewayError
 from trunkline.core.ports import EventLog
 from trunkline.core.state import StorageError
 from trunkline.dialects import MEDIA_DIALECTS
+from trunkline.http.chat_images import ChatImages
 from trunkline.http.exchange import Handler
 from trunkline.http.files import Files
 from trunkline.http.film_making import FilmMaking
@@ -72,6 +74,8 @@ class MediaParts:
         open_calls: OpenCalls,
         client: Client,
         local: Mapping[tuple[str, str], Local],
+        upstreams: Upstreams,
+        recorder: Recorder,
     ) -> None:
         data_dir = Path(config.server.data_dir)
         media = config.media
@@ -100,9 +104,11 @@ class MediaParts:
             jobs, self._media_client or client, news.body, news.secret, public_only=not media.allow_private
         )
         answer = JobAnswer(live, self.engine, news.shown_secret)
-        self.chat = MediaChat(live, calls, answers, answer, ChatMediaKit(intake, inputs, index, answers.shown))
+        kit = ChatMediaKit(intake, inputs, index, answers.shown)
+        self.chat = MediaChat(live, calls, answers, answer, kit)
         drawn = ImageAnswers(self.engine, self.links, files)
-        images = Images(live, gate, calls, drawn, answer)
+        over_chat = ChatImages(live, upstreams, targets, gate, recorder, open_calls, kit, drawn)
+        images = Images(live, gate, calls, drawn, answer, over_chat)
         self.retention = MediaRetention(files, index)
         films = Films(live, gate, self.engine, jobs, answers, index, files, self.retention)
         self.texts = TextStreams(shared.texts, streams, life, open_calls)

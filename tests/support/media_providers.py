@@ -484,6 +484,8 @@ def relay(self: MediaProviders) -> dict[str, Handler]:
             "data_url": ["Look: ", f"![image]({data[:4000]}", f"{data[4000:]}) nice?"],
             "outputs": [image],
             "images": ["Done."],
+            "words": ["Which cat do you mean?"],
+            "several": [f"![a]({image})\n\n![b]({self.file('', '#page')})"],
             "film": [
                 *"> VideoTask(id=7, prompt=a dog)\n", "[🤫 任务进度](", "🔥", "🔥", ")🎉🎉🎉\n\n",
                 f"[^1]: [封面]({cover})\n\n", f"[^2]: [视频]({clip})\n\n",

@@ -133,7 +133,7 @@ class Admission:
 
     def _cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
         cost = self._pricing.of(
-            target, usage, tally.started_ms, tally.media, estimated=tally.estimated, film_s=tally.film_s
+            target, usage, tally.started_ms, tally.media, estimated=tally.estimated, made=tally.made
         )
         return cost.microusd
 
@@ -154,6 +154,7 @@ class Admission:
     def _row(self, settlement: Settlement) -> LedgerRow:
         usage, caller, target = settlement.usage, settlement.caller, settlement.target
         cost = self._pricing.cost(settlement)
+        films = [one.film_s for one in settlement.made if one.film_s is not None]
         return LedgerRow(
             id=f"call_{self._name}{next(self._numbers):x}",  # a request id may be anything, and be sent twice
             key_id=caller.key.id,
@@ -176,7 +177,8 @@ class Admission:
             audio_output_tokens=usage.audio_output_tokens,
             image_input_tokens=usage.image_input_tokens,
             image_output_tokens=usage.image_output_tokens,
-            images=settlement.media,
+            images=settlement.media - len(films),
+            video_ms=round(1000 * sum(films)),
             cost_microusd=cost.microusd,
             price_version=cost.version,
             estimated=settlement.estimated,

@@ -1,7 +1,7 @@
 """A chat call to an image or video model: its media are fetched and kept, and shown once, in the client's style."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from trunkline.calls.gate import Admitted
 from trunkline.calls.media_answer import ProgressPlace, told
 from trunkline.calls.media_inputs import MediaInputs
 from trunkline.calls.media_intake import MediaIntake, Origin
-from trunkline.calls.media_shown import MediaShown
+from trunkline.calls.media_shown import MediaShown, missing
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
@@ -35,15 +35,18 @@ from trunkline.core.media import Media, MediaInput, MediaRecord, MediaRequest
 from trunkline.core.route import MediaStyle, Route, RouteTarget
 from trunkline.core.state import MediaIndex
 from trunkline.ingress.chat_media import ChatMedia, Spoken, failure_of
-from trunkline.ingress.media_params import read_chat
+from trunkline.ingress.media_fit import hold_against
 from trunkline.ingress.media_style import GAP
 from trunkline.ingress.picture_chat import as_chat
+from trunkline.policy.made import Made, asked_shape, made_of
 from trunkline.quirks import QUIRKS
 
 EVERY_S = 1.0
 """Progress is told no more often."""
 MOST_MEDIA = 16
 """Of one answer."""
+NO_MASKS = frozenset({"mask"})
+NO_CALLBACK = "`callback_url` is for media that a job makes; {!r} answers over chat, within the call."
 
 
 class Prepared(Struct, frozen=True):
@@ -53,8 +56,8 @@ class Prepared(Struct, frozen=True):
     """Its targets are those that take the request."""
     requests: tuple[ChatRequest, ...]
     """By target."""
-    output_format: str
-    """What pictures are made to be; empty: as they come."""
+    asked: MediaRequest
+    """As the first target takes it; without the pictures to go by."""
     style: MediaStyle
 
     def of(self, item: RouteTarget) -> ChatRequest:
@@ -71,28 +74,35 @@ class ChatMediaKit:
         self.shown = shown
         self._inputs = inputs
 
-    async def prepare(self, request: ChatRequest, route: Route, caller: Caller) -> Prepared:
-        """Read what is asked for, for every target. Raises GatewayError (400) when none can give it."""
+    async def prepare(
+        self, read: Callable[[RouteTarget], MediaRequest], request: ChatRequest, route: Route, caller: Caller
+    ) -> Prepared:
+        """Read what is asked for, for every target; `request` is, or stands for, the client's chat.
+
+        Raises GatewayError (400) when no target can give it.
+        """
+        if "callback_url" in request.fields:
+            raise GatewayError("invalid_value", NO_CALLBACK.format(route.name), param="callback_url")
         refused: GatewayError | None = None
-        taken: list[tuple[RouteTarget, ChatRequest]] = []
-        wanted = ""
+        taken: list[tuple[RouteTarget, ChatRequest, MediaRequest]] = []
         for item in route.targets:
             if item.target.side != "chat":
                 continue
             try:
-                asked = read_chat(request, route.kind, item)
+                asked = hold_against(read(item), NO_MASKS)
                 asked = replace(asked, inputs=await self._held(asked, caller))
+                chat = as_chat(request, asked, item, [QUIRKS[name] for name in item.target.quirks])
             except GatewayError as error:
                 refused = refused or error
-                continue
-            taken.append((item, as_chat(request, asked, item, [QUIRKS[name] for name in item.target.quirks])))
-            wanted = wanted or asked.output_format or asked.convert_to or ""
+            else:
+                taken.append((item, chat, asked))
         if not taken:
             raise refused or GatewayError("upstream_unavailable", f"No target of {route.name!r} makes media.")
         style: Any = caller.media_style or caller.key.media_style or route.settings.media_style or "markdown"
-        targets, requests = zip(*taken, strict=True)
+        targets, requests, asked_of = zip(*taken, strict=True)
         settings = replace(route.settings, hedge_s=None)  # asking twice may buy twice
-        return Prepared(replace(route, targets=targets, settings=settings), requests, wanted, style)
+        first = replace(asked_of[0], inputs=())
+        return Prepared(replace(route, targets=targets, settings=settings), requests, first, style)
 
     async def _held(self, asked: MediaRequest, caller: Caller) -> tuple[MediaInput, ...]:
         """Give the pictures as a chat's provider can have them: public links, or their bytes."""
@@ -122,12 +132,15 @@ class ChatMediaCall(ChatCall):
         admitted: Admitted,
     ) -> None:
         super().__init__(upstreams, targets, prepared.route, request, caller, admitted)
+        self.meter.kind = prepared.route.kind
         self._kit = kit
         self._prepared = prepared
         self._answer = ChatMedia(prepared.route.kind)
         self._loop = asyncio.get_running_loop()
         self._begun_at = self._told_at = self._loop.time()
         self._told = ""
+        self.missing = ""
+        """Which media could not be kept, if any; said once the answer is there."""
 
     async def begin(self) -> list[Event]:
         """See `ChatCall`. A failure before anything could be told raises, too."""
@@ -192,26 +205,39 @@ class ChatMediaCall(ChatCall):
             await asyncio.sleep(0)
             spoken = list(self._answer.spoken())
         usage: list[Event] = [self._answer.usage] if self._answer.usage else []
-        failed = failure_of(spoken, self.route.kind)
+        failed = self._failure(spoken)
         if failed is None:
             kept: dict[str, MediaRecord] = {}
             shown, failed = await self._kept(spoken, kept)
+            if failed is not None:  # they are lost, and billed by the provider all the same
+                usage += self._counted([Made(asked_shape(self._prepared.asked, "")) for one in spoken for _ in one.media])
         if failed is not None:
             self._failed = self._unrepeated(failed)
             return self.meter.feed([*usage, self._failed])[-1:]
         counted: list[Event] = [TextDelta(one.words, one.choice) for one in spoken if one.words]
-        counted += [MediaReady(Media(record.kind, url="-")) for record in kept.values()]
-        self.meter.film_s = sum(record.duration_s or 0.0 for record in kept.values())
+        counted += self._counted([made_of(self._prepared.asked, record) for record in kept.values()])
         metered = self.meter.feed([*counted, *usage, Ended()])
-        events: list[Event] = []
+        events = await self._said(spoken, shown, list(kept.values()))
+        return [*events, *(event for event in metered if isinstance(event, UsageReported)), Ended()]
+
+    def _counted(self, made: list[Made]) -> list[Event]:
+        """Note what was made, for the bill; gives what the meter counts it by."""
+        self.meter.made = tuple(made)
+        return [MediaReady(Media("image", url="-")) for _ in made]
+
+    def _failure(self, spoken: list[Spoken]) -> Failed | None:
+        """Say why there is no medium, where that is a failure."""
+        return failure_of(spoken, self.route.kind)
+
+    async def _said(self, spoken: list[Spoken], shown: list[list[MediaRecord]], kept: list[MediaRecord]) -> list[Event]:
+        """Give the whole answer but for its usage; `shown` are the media of each choice."""
+        events: list[Event] = [ReasoningDelta(self.missing)] if self.missing else []
         for one, records in zip(spoken, shown, strict=True):
             events += await self._choice(one, records)
-        covers = await self._covers(list(kept.values()))
         if kept:
-            media = self._kit.shown.members(self.caller.link_base, list(kept.values()), covers)
+            media = self._kit.shown.members(self.caller.link_base, kept, await self._covers(kept))
             events.append(Extras({"media": Raw(msgspec.json.encode(media))}))
-        events += [Finished(one.reason, one.choice) for one in spoken]
-        return [*events, *(event for event in metered if isinstance(event, UsageReported)), Ended()]
+        return [*events, *(Finished(one.reason, one.choice) for one in spoken)]
 
     async def _choice(self, spoken: Spoken, records: Sequence[MediaRecord]) -> list[Event]:
         """Give one choice's words and media as one piece."""
@@ -229,29 +255,36 @@ class ChatMediaCall(ChatCall):
         """Take the media in, each bytes once; a failure only where there is none at all."""
         shown: list[list[MediaRecord]] = []
         failed: Failed | None = None
+        wanted = bad = 0
         for one in spoken:
             records = []
+            wanted += len(one.media)
             for medium in one.media[:MOST_MEDIA]:
                 try:
                     record = await self._take(medium)
                 except GatewayError as error:
                     failed = failed or Failed(error.code, error.message, error.type, error.status)
+                    bad += 1
                     continue
                 if record.sha256 not in kept:
                     kept[record.sha256] = record
                     records.append(record)
+            bad += len(one.media[MOST_MEDIA:])
             shown.append(records)
+        if kept and bad:
+            why = failed.message if failed else f"at most {MOST_MEDIA} are taken."
+            self.missing = missing(self.route.kind, wanted - bad, wanted, why)
         return shown, None if kept else failed
 
     async def _take(self, medium: Media) -> MediaRecord:
-        item = self.target
+        item, asked = self.target, self._prepared.asked
         assert item is not None  # noqa: S101 - it has answered
         origin = Origin(
             key_id=self.caller.key.id,
             model=self.request.model,
             target=item.target,
             credential_id=self.credential,
-            output_format=self._prepared.output_format if medium.kind == "image" else "",
+            output_format=asked.output_format or asked.convert_to or "" if medium.kind == "image" else "",
         )
         return await self._kit.intake.take(medium, origin)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from trunkline.calls.media_answer import ChatAnswers, telling_of, usage_of
+from trunkline.calls.media_answer import ChatAnswers, missing_of, telling_of, usage_of
 from trunkline.calls.media_links import MediaLinks
 from trunkline.calls.media_shown import base64_of
 from trunkline.core.binding import decode
@@ -20,12 +20,13 @@ from trunkline.ingress.openai_images import (
     EVENTS,
     KEEPALIVE,
     Drawn,
+    ImageAs,
     ImagesForm,
     error_event,
     image_event,
     images_body,
+    last_members,
     shape_of,
-    usage_members,
 )
 
 log = logging.getLogger(__name__)
@@ -69,7 +70,8 @@ class ImageAnswers:
         job = finish.job
         drawn = [await self._drawn(job, record) for record in finish.media]
         shape = shape_of(finish.media[0], request_of(job)) if finish.media else {}
-        return images_body(job.created_ms // 1000, drawn, shape, usage_of(job, decode(job.binding)))
+        usage, warnings = usage_of(job, decode(job.binding)), missing_of(finish)
+        return images_body(job.created_ms // 1000, drawn, shape, usage, warnings)
 
     async def _sketch(self, job: Job, partial: Partial) -> bytes:
         """Write an unfinished picture; empty: it is no longer kept, as they are for a day."""
@@ -88,21 +90,23 @@ class ImageAnswers:
             failed = Failed(error.code, error.message, error.type, error.status, error.param)
             yield 0, error_event(error_object(failed))
             return
-        last = len(finish.media) - 1
+        tail = last_members(usage_of(job, decode(job.binding)), missing_of(finish))
         for at, record in enumerate(finish.media):
-            usage = {"usage": usage_members(usage_of(job, decode(job.binding)))} if at == last else {}
-            members = {**_members(job, record), **usage}
+            members = {**_members(job, record), **(tail if at == len(finish.media) - 1 else {})}
             yield at, image_event(f"{EVENTS[form_of(job)]}.completed", await self._drawn(job, record), members)
 
+    async def drawn(self, base: str, record: MediaRecord, given_as: ImageAs, revised_prompt: str = "") -> Drawn:
+        """Give a picture as the client wants it; links begin with `base`."""
+        return Drawn(
+            url=self._links.url(base, record) if given_as != "b64_json" else "",
+            b64_json=await base64_of(self._store, record) if given_as != "url" else "",
+            revised_prompt=revised_prompt,
+        )
+
     async def _drawn(self, job: Job, record: MediaRecord) -> Drawn:
-        given_as = telling_of(job).given_as
         parts = decode(job.binding).parts
         revised = {item.media_id: item.media.revised_prompt for part in parts for item in part.items}
-        return Drawn(
-            url=self._links.url(job.link_base, record) if given_as != "b64_json" else "",
-            b64_json=await base64_of(self._store, record) if given_as != "url" else "",
-            revised_prompt=revised.get(record.id, ""),
-        )
+        return await self.drawn(job.link_base, record, telling_of(job).given_as, revised.get(record.id, ""))
 
 
 def answers_of(chats: ChatAnswers, images: ImageAnswers) -> Callable[[Job], StreamedAnswers]:

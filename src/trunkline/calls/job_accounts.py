@@ -16,13 +16,12 @@ from trunkline.core.media import MediaRecord, MediaRequest
 from trunkline.core.money import EndReason, LedgerRow
 from trunkline.core.provider import ModelFacts
 from trunkline.core.route import RouteTarget
-from trunkline.policy.price import Shape, Tariff
+from trunkline.policy.made import USUAL_SECONDS, asked_shape, made_of, price_of
+from trunkline.policy.price import Tariff
 from trunkline.policy.tokens import count_tokens
 
 JobWatcher = Callable[[LedgerRow, str], None]
 """Hears of a job that has ended, with the `traceparent` of who asked for it."""
-USUAL_SECONDS = 10.0
-"""The length of a film when neither the request nor the catalogue says it."""
 INPUT_IMAGE_TOKENS = 1600
 ENDS: dict[str, EndReason] = {"completed": "completed", "cancelled": "cancelled", "submit_unknown": "crashed"}
 CODES: dict[str, EndReason] = {"upstream_timeout": "timeout", "content_filter": "refused"}
@@ -30,10 +29,6 @@ CUT_OFF = frozenset({
     "upstream_timeout", "media_gone", "media_unavailable", "media_refused", "media_damaged", "storage_unavailable",
 })  # fmt: skip
 """Ends of jobs that say nothing against the provider's having made, and billing, what was asked for."""
-TIERS = ((768, "512"), (1600, "1k"), (3300, "2k"))
-"""A picture's tier by its longer side."""
-FILM_TIERS = ((500, "480p"), (800, "720p"), (1100, "1080p"))
-"""A film's tier by its shorter side."""
 
 
 class Account(Struct, frozen=True):
@@ -114,7 +109,7 @@ class JobAccounts:
 
 def most_of(tariff: Tariff, request: MediaRequest, facts: ModelFacts) -> int | None:
     """Give the most that a request may cost; None: its price is not known."""
-    shape = _asked(request, facts.tier)
+    shape = asked_shape(request, facts.tier)
     if request.kind == "video":
         seconds = request.seconds or max(facts.seconds, default=USUAL_SECONDS)
         return tariff.of_film(request.n, seconds, shape)
@@ -145,29 +140,8 @@ def _cost(tariff: Tariff | None, request: MediaRequest, outcome: Outcome) -> tup
 
 
 def _of_media(tariff: Tariff, request: MediaRequest, media: Sequence[MediaRecord]) -> tuple[int | None, bool]:
-    costs = []
-    for medium in media:
-        shape = _asked(request, _tier(medium), f"{medium.width}x{medium.height}")
-        if medium.kind == "video":
-            costs.append(tariff.of_film(1, medium.duration_s or request.seconds or USUAL_SECONDS, shape))
-        else:
-            costs.append(tariff.of_images(1, shape))
+    costs = [price_of(tariff, made_of(request, medium)) for medium in media]
     known = [cost for cost in costs if cost is not None]
     if len(known) == len(costs):
         return sum(known), False
     return most_of(tariff, request, ModelFacts()), True  # tokens have a price, and none were counted
-
-
-def _asked(request: MediaRequest, tier: str, size: str = "") -> Shape:
-    """Give what a price may depend on: as it was asked for, else as it is."""
-    asked = f"{request.width}x{request.height}" if request.width and request.height else size
-    return Shape(tier=request.tier or tier, quality=request.quality or "", size=asked)
-
-
-def _tier(medium: MediaRecord) -> str:
-    """Give the tier of a medium that was asked for without one."""
-    if medium.kind == "video":
-        side = min(medium.width, medium.height)
-        return next((tier for most, tier in FILM_TIERS if side <= most), "4k")
-    side = max(medium.width, medium.height)
-    return next((tier for most, tier in TIERS if side <= most), "4k")

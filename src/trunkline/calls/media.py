@@ -21,6 +21,7 @@ from trunkline.core.ports import Jobs
 from trunkline.core.rates import RateLimiter
 from trunkline.core.route import Route, RouteTarget
 from trunkline.core.state import JobStore
+from trunkline.ingress.media_fit import hold_against
 from trunkline.policy.key_rules import check_model
 from trunkline.policy.rate import refusal
 from trunkline.routing.order import Attempt
@@ -109,7 +110,7 @@ class MediaCalls:
             if dialect is None or attempt.item.target.side == "chat":
                 continue
             try:
-                request = ask.read(attempt.item)
+                request = hold_against(ask.read(attempt.item), dialect.lacks)
                 for one in request.inputs:
                     place = one, dialect.takes_links
                     if place not in held:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from trunkline.calls.media_links import MediaLinks
-from trunkline.calls.media_shown import MediaShown
+from trunkline.calls.media_shown import MediaShown, missing
 from trunkline.calls.streams import sse_events
 from trunkline.core.binding import Binding, decode
 from trunkline.core.chat import ChatRequest
@@ -106,7 +106,7 @@ class ChatAnswers:
             return [Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s)]
         binding = decode(finish.job.binding)
         events: list[Event] = []
-        said = "\n".join(part.text for part in binding.parts if part.text)
+        said = "\n".join([*(part.text for part in binding.parts if part.text), *missing_of(finish)])
         if said:
             events.append(ReasoningDelta(said))
         events.append(await self.shown.piece(telling.style, finish.job.link_base, finish.media, finish.covers))
@@ -130,6 +130,14 @@ def told(progress: Progress, place: ProgressPlace) -> list[Event]:
     if not line or place == "off":
         return []
     return [ReasoningDelta(f"{line}\n") if place == "reasoning" else TextDelta(f"{line}\n\n")]
+
+
+def missing_of(finish: Finish) -> list[str]:
+    """Say which media of a job that succeeded did not come, if any."""
+    parts = decode(finish.job.binding).parts
+    why = next((part.error.message for part in parts if part.error is not None), "the provider gave no more.")
+    line = missing(finish.job.kind, len(finish.media), sum(part.n for part in parts), why)
+    return [line] if line else []
 
 
 def usage_of(job: Job, binding: Binding) -> Usage:

@@ -72,6 +72,14 @@ class MediaShown:
         )
 
 
+def missing(kind: str, got: int, wanted: int, why: str) -> str:
+    """Say that there are fewer media than were to be; empty: there are not."""
+    if got >= wanted:
+        return ""
+    what = "films" if kind == "video" else "pictures"
+    return f"{wanted - got} of {wanted} {what} {'is' if wanted - got == 1 else 'are'} missing: {why}"
+
+
 async def data_url_of(store: MediaStore, medium: MediaRecord) -> str:
     """Give a picture whole, in base64."""
     return f"data:{medium.mime_type};base64,{await base64_of(store, medium)}"

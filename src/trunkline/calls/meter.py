@@ -25,7 +25,9 @@ from trunkline.core.events import (
     UsageReported,
 )
 from trunkline.core.money import EndReason
+from trunkline.core.provider import ModelKind
 from trunkline.core.route import RouteTarget
+from trunkline.policy.made import Made
 from trunkline.policy.tokens import TokenCount, count_request
 
 HEDGED = "hedged"
@@ -54,11 +56,11 @@ class Settlement(Struct, frozen=True, kw_only=True):
     chunks: int
     media: int
     repairs: dict[str, int]
-    film_s: float = 0.0
-    """Seconds of film among the media."""
+    made: tuple[Made, ...] = ()
+    """The media that were kept, of models of kind image or video."""
     credential: str = ""
     """The name of the credential that was used last."""
-    kind: Literal["text", "embedding"] = "text"
+    kind: Literal["text", "image", "video", "embedding"] = "text"
     path: str = "/v1/chat/completions"
     """Of the endpoint."""
     cache: CacheUse = ""
@@ -74,7 +76,7 @@ class Tally(Struct, frozen=True):
     started_ms: int
     media: int
     estimated: bool
-    film_s: float = 0.0
+    made: tuple[Made, ...] = ()
 
 
 class Meter:
@@ -97,8 +99,11 @@ class Meter:
         self._ended = False
         self._estimated = False
         self._media = 0
-        self.film_s = 0.0
-        """Seconds of film that were made."""
+        self.kind: ModelKind = "text"
+        self.made: tuple[Made, ...] = ()
+        """The media that were kept."""
+        self.path = "/v1/chat/completions"
+        """Of the endpoint."""
         self.chunks = 0
         self.started_ms = time.time_ns() // 1_000_000
         self._begun = self._first_at = self._fed_at = time.monotonic()
@@ -202,7 +207,7 @@ class Meter:
     @property
     def tally(self) -> Tally:
         """Give what beside tokens makes the price."""
-        return Tally(self.started_ms, self._media, self._estimated, self.film_s)
+        return Tally(self.started_ms, self._media, self._estimated, self.made)
 
     def settle(  # noqa: PLR0913 - what only the end knows
         self,
@@ -244,7 +249,9 @@ class Meter:
                 first_event_ms=self.first_event_ms,
                 chunks=self.chunks,
                 media=self._media,
-                film_s=self.film_s,
+                kind=self.kind,
+                made=self.made,
+                path=self.path,
                 repairs=repairs,
                 credential=credential,
                 cache=cache,

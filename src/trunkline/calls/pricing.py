@@ -1,5 +1,6 @@
 """What calls cost: the most a call may cost before it, what it did cost after it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Usage
 from trunkline.core.route import Route, RouteTarget
+from trunkline.policy.made import Made, price_of
 from trunkline.policy.price import CONFIGURED, PriceBook, Shape, Tariff
 from trunkline.policy.tokens import count_request
 from trunkline.wire.read import as_count
@@ -82,7 +84,7 @@ class Pricing:
             settlement.started_ms,
             settlement.media,
             estimated=settlement.estimated,
-            film_s=settlement.film_s,
+            made=settlement.made,
         )
 
     def of(  # noqa: PLR0913 - what was done
@@ -93,22 +95,25 @@ class Pricing:
         media: int = 0,
         *,
         estimated: bool = False,
-        film_s: float = 0.0,
+        made: Sequence[Made] = (),
     ) -> Cost:
         """Price what a target did: as it says itself, unless the operator set a price; else by media or tokens.
 
-        `media` are pictures; or films, where they last `film_s` seconds together.
+        `media` counts pictures in a chat; `made` says more of what a model of pictures or films made.
         """
         tariff = self.tariff(item, now_ms)
         if usage.cost_microusd is not None and not (tariff and tariff.configured):
             return Cost(usage.cost_microusd, THEIR_OWN)
         if tariff is None:
             return Cost(None)
+        if not tariff.tokens and not media:
+            return Cost(0, tariff.version)
         if media and (estimated or not tariff.tokens):
             shape = Shape(tier=item.facts.tier)
-            made = tariff.of_film(media, film_s / media, shape) if film_s else tariff.of_images(media, shape)
-            if made is not None:
-                return Cost(made, tariff.version)
+            prices = [price_of(tariff, one) for one in made] if made else [tariff.of_images(media, shape)]
+            known = [price for price in prices if price is not None]
+            if len(known) == len(prices):
+                return Cost(sum(known), tariff.version)
         return Cost(tariff.of_tokens(usage), tariff.version)
 
     def _most(self, tariff: Tariff, bound: Usage, n: int, route: Route) -> int:

@@ -121,5 +121,8 @@ class MediaDialect(NamedTuple):
     """One decoder an answer, when `submit` asks for a stream; read by it if a 2xx answer says that it is one."""
     takes_links: bool = False
     """The provider fetches pictures to go by itself; False: `submit` needs their bytes."""
+    lacks: frozenset[str] = frozenset()
+    """What a request has no place for: `mask`, `inputs`, or any of `ingress.media_fit.TELLING`. Who asks for it is told
+    so before there is a job."""
     submit_is_idempotent: bool = False
     """The same id submitted twice makes, and bills, one piece of work: a submit may be repeated after a crash."""

@@ -138,5 +138,7 @@ class MediaRequest(Struct, frozen=True):
     inputs: tuple[MediaInput, ...] = ()
     partial_images: int = 0
     user: str | None = None
+    spelled: dict[str, str] = {}
+    """How the client wrote what not every provider takes, by meaning."""
     extra: dict[str, Any] = {}
     """What else the client said at the top level, for upstreams that take the client's own words."""

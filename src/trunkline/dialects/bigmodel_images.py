@@ -70,4 +70,5 @@ DIALECT = MediaDialect(
     submitted,
     poll=lambda task, _target: get(f"/async-result/{task}"),
     progress=progress,
+    lacks=frozenset({"mask", "inputs", "seed", "background"}),
 )

@@ -77,4 +77,5 @@ DIALECT = MediaDialect(
     poll=lambda task, _target: get(f"/async-result/{task}"),
     progress=progress,
     takes_links=True,
+    lacks=frozenset({"mask", "seed", "background"}),
 )

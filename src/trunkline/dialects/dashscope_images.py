@@ -4,6 +4,7 @@ import re
 
 from trunkline.core.chat import Target, UpstreamRequest
 from trunkline.core.dialect import MediaDialect, Ready, Refused, Submitted, Working
+from trunkline.core.errors import GatewayError
 from trunkline.core.media import MediaRequest
 from trunkline.wire.dashscope_task import ASYNC, TaskAnswer, asked, begun, cancel
 from trunkline.wire.media_answer import failed, medium, opened, ready, usage_of
@@ -30,6 +31,8 @@ def submit(request: MediaRequest, target: Target, key: str) -> UpstreamRequest:
     said = {name: value for name, value in parameters.items() if value is not None}
     given = [link(one) for one in pictures(request)]
     if target.path == _OLD_PATH or (not target.path and not given and _BY_TASK.match(target.model)):
+        if given:
+            raise GatewayError("invalid_value", f"{target.model} takes no pictures: only words.", param="image")
         negative = said.pop("negative_prompt", None)
         own = {"prompt": request.prompt, **({"negative_prompt": negative} if negative else {})}
         return json_request(target, _OLD_PATH, {"model": target.model, "input": own, "parameters": said}, ASYNC)
@@ -73,4 +76,5 @@ DIALECT = MediaDialect(
     progress=progress,
     cancel=cancel,
     takes_links=True,
+    lacks=frozenset({"mask", "quality", "background"}),
 )

@@ -76,4 +76,5 @@ DIALECT = MediaDialect(
     progress=progress,
     cancel=cancel,
     takes_links=True,
+    lacks=frozenset({"mask", "quality", "fps"}),
 )

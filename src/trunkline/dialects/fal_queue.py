@@ -61,6 +61,8 @@ def submit(request: MediaRequest, target: Target, key: str) -> UpstreamRequest:
         "fps": request.fps,
         "generate_audio": request.audio,
         "seed": request.seed,
+        "quality": request.quality,
+        "background": request.background,
         "image_url": given[0] if given and not many else None,
         "image_urls": given if many and given else None,
         "mask_url": mask,

@@ -188,4 +188,6 @@ def _of_images(details: Any) -> int:
     return sum(as_count(one.get("tokenCount")) for one in dicts(details) if as_text(one.get("modality")) == "IMAGE")
 
 
-DIALECT = MediaDialect("gemini_images", submit, submitted, stream=ContentEvents)
+DIALECT = MediaDialect(
+    "gemini_images", submit, submitted, stream=ContentEvents, lacks=frozenset({"mask", "quality", "background"})
+)

@@ -96,4 +96,5 @@ DIALECT = MediaDialect(
     progress=progress,
     cancel=lambda task, target: UpstreamRequest(f"{target.path or PATH}/{task}", method="DELETE", headers=()),
     takes_links=True,
+    lacks=frozenset({"mask", "quality", "audio"}),
 )

@@ -52,4 +52,6 @@ def submitted(status: int, body: bytes) -> Submitted | Ready | Refused:
     return ready((medium(item, "image") for item in as_list(answer.data)), "image", usage=usage)
 
 
-DIALECT = MediaDialect("openrouter_images", submit, submitted, stream=ImageEvents, takes_links=True)
+DIALECT = MediaDialect(
+    "openrouter_images", submit, submitted, stream=ImageEvents, takes_links=True, lacks=frozenset({"mask"})
+)

@@ -82,4 +82,5 @@ DIALECT = MediaDialect(
     poll=lambda task, _target: get(f"/videos/{task}"),
     progress=progress,
     takes_links=True,
+    lacks=frozenset({"mask", "quality", "fps"}),
 )

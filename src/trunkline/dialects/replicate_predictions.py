@@ -42,6 +42,8 @@ def submit(request: MediaRequest, target: Target, key: str) -> UpstreamRequest:
         "fps": request.fps,
         "generate_audio": request.audio,
         "seed": request.seed,
+        "quality": request.quality,
+        "background": request.background,
         "image": given[0] if len(given) == 1 else None,
         "image_input": given if len(given) > 1 else None,
         "mask": next((link(one) for one in request.inputs if one.role == "mask"), None),

@@ -104,4 +104,11 @@ def _film(video: dict[str, Any]) -> Media | None:
     return Media("video", url=url, authorized=True) if url.startswith(("https://", "http://")) else None
 
 
-DIALECT = MediaDialect("veo", submit, submitted, poll=lambda task, _target: get(f"/{task}"), progress=progress)
+DIALECT = MediaDialect(
+    "veo",
+    submit,
+    submitted,
+    poll=lambda task, _target: get(f"/{task}"),
+    progress=progress,
+    lacks=frozenset({"mask", "quality", "fps"}),
+)

@@ -55,4 +55,6 @@ def _blocked(item: Any) -> bool:
     return type(item) is dict and item.get("respect_moderation") is False
 
 
-DIALECT = MediaDialect("xai_images", submit, submitted, takes_links=True)
+DIALECT = MediaDialect(
+    "xai_images", submit, submitted, takes_links=True, lacks=frozenset({"mask", "seed", "background"})
+)

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Protocol
 
 from trunkline.calls.chat import ChatCall
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Ended, Failed
+from trunkline.core.events import Ended, Event, Failed
 from trunkline.core.money import EndReason
 from trunkline.http.error_response import respond_error
 from trunkline.http.exchange import Exchange, Headers
-from trunkline.ingress.openai_chat import KEEPALIVE, ChunkEncoder
+from trunkline.ingress.openai_chat import KEEPALIVE
 
 STREAM_HEADERS = (
     ("content-type", "text/event-stream; charset=utf-8"),
@@ -19,10 +20,17 @@ STREAM_HEADERS = (
 SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "server_error", 503)
 
 
+class Encoder(Protocol):
+    """Writes events as a client reads them."""
+
+    def encode(self, events: list[Event]) -> Iterator[bytes]:
+        """Write some events, in pieces."""
+
+
 class EventStream:
     """Writes one call's events to its client. Nothing here waits for two things at once but by timer callbacks."""
 
-    def __init__(self, exchange: Exchange, call: ChatCall, encoder: ChunkEncoder, times: "Times") -> None:
+    def __init__(self, exchange: Exchange, call: ChatCall, encoder: Encoder, times: "Times") -> None:
         self._exchange = exchange
         self._call = call
         self._encoder = encoder

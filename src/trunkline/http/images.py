@@ -1,4 +1,4 @@
-"""`POST /v1/images/generations` and `/v1/images/edits`, streamed and not: durable jobs, as in chats."""
+"""`POST /v1/images/generations` and `/v1/images/edits`, streamed and not: durable jobs, or calls, as in chats."""
 
 import msgspec
 from msgspec import Raw
@@ -10,7 +10,9 @@ from trunkline.calls.media_answer import Telling
 from trunkline.core.caller import Caller
 from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import Job
+from trunkline.core.route import Route
 from trunkline.http.call_headers import read_headers, read_request_id
+from trunkline.http.chat_images import ChatImages
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.exchange import Exchange
@@ -26,12 +28,21 @@ FILES = ("image", "mask")
 class Images:
     """The handler of both endpoints, behind the front door."""
 
-    def __init__(self, live: Live, gate: Gate, calls: MediaCalls, answers: ImageAnswers, answer: JobAnswer) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - a job's parts, and what answers without one
+        self,
+        live: Live,
+        gate: Gate,
+        calls: MediaCalls,
+        answers: ImageAnswers,
+        answer: JobAnswer,
+        over_chat: ChatImages,
+    ) -> None:
         self._live = live
         self._gate = gate
         self._calls = calls
         self._answers = answers
         self._answer = answer
+        self._over_chat = over_chat
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -42,17 +53,21 @@ class Images:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             caller = read_headers(exchange, caller, self._live.settings)
             body = read_media_body(exchange, FILES)
-            asked = parse_images(body.fields, body.files, FORMS[exchange.path])
-            job = await self._begin(caller, asked, exchange.path, body.hash)
+            form = FORMS[exchange.path]
+            asked = parse_images(body.fields, body.files, form)
+            route = media_route(self._live.table.route(asked.model), "image")
+            if route.targets[0].target.side == "chat":
+                await self._over_chat.answer(exchange, caller, asked, form, route, headers)
+                return
+            job = await self._begin(caller, asked, route, exchange.path, body.hash)
         except GatewayError as error:
             self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)
             return
         await self._tell(exchange, job, headers, stream=asked.stream)
 
-    async def _begin(self, caller: Caller, asked: ImagesAsk, path: str, body_hash: str) -> Job:
+    async def _begin(self, caller: Caller, asked: ImagesAsk, route: Route, path: str, body_hash: str) -> Job:
         """Begin the job, or join the one that this call repeats."""
-        route = media_route(self._live.table.route(asked.model), "image")
         telling = Telling(
             form=FORMS[path], stream=asked.stream, given_as=asked.given_as, traceparent=caller.traceparent
         )

@@ -61,9 +61,12 @@ def form_fields(parts: list[Part]) -> dict[str, Raw]:
 
 
 def media_route(route: Route, kind: Literal["image", "video"]) -> Route:
-    """Let a model of this kind pass. Raises GatewayError `invalid_value` that says where to ask instead."""
+    """Let a model of this kind pass; films that come over chat are asked for there alone.
+
+    Raises GatewayError `invalid_value` that says where to ask instead.
+    """
     is_kind = route.kind == kind
-    if is_kind and any(item.target.side != "chat" for item in route.targets):
+    if is_kind and (kind == "image" or any(item.target.side != "chat" for item in route.targets)):
         return route
     told = ELSEWHERE["chat" if is_kind else route.kind]
     raise GatewayError("invalid_value", f"The model {route.name!r} {told}.", param="model")

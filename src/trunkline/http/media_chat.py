@@ -67,7 +67,8 @@ class MediaChat:
         caller = read_headers(exchange, caller, self._live.settings)
         if route.targets[0].target.side == "chat":
             check_model(caller.key, route.name)
-            prepared = await self._over_chat.prepare(request, route, caller)
+            read = partial(read_chat, request, route.kind)
+            prepared = await self._over_chat.prepare(read, request, route, caller)
             return Begin(prepared.route, caller, partial(ChatMediaCall, self._over_chat, prepared))
         body_hash = hashlib.sha256(exchange.body).hexdigest()
         exchange.body = b""

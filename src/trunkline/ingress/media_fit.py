@@ -1,15 +1,26 @@
 """What was asked for, held against what the model takes: refused with what is allowed, or said in its own words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from trunkline.core.errors import GatewayError
 from trunkline.core.media import MediaRequest
 from trunkline.core.provider import ModelFacts, ModelKind
 from trunkline.ingress.media_shape import Said, Shape, refused, sized
 from trunkline.ingress.media_words import QUALITIES
 
+TELLING: dict[str, Callable[[MediaRequest], Any]] = {
+    "seed": lambda request: request.seed,
+    "quality": lambda request: request.quality,
+    "background": lambda request: request.background,
+    "fps": lambda request: request.fps,
+    "audio": lambda request: request.audio,
+}
+"""What not every provider has a place for, by meaning."""
+AS_ALWAYS = {"quality": ("standard",), "background": ("opaque",)}
+"""Values that ask for what comes anyway."""
 MOST = 10
 """Pictures or films in one call."""
 MOST_FILMS = 4
@@ -35,7 +46,31 @@ def fit(said: Said, facts: ModelFacts, kind: ModelKind, request: MediaRequest) -
         audio=_value(said, "audio"),
         partial_images=_upto(said, "partial", 0, MOST_PARTIAL, 0),
         user=_value(said, "user"),
+        spelled={name: said[name][0].spelling for name in TELLING if name in said},
     )
+
+
+def hold_against(request: MediaRequest, lacks: Collection[str]) -> MediaRequest:
+    """Hold a request against what its provider's language has no place for.
+
+    Former pictures are left out where none is taken. Raises GatewayError `invalid_value` for what the client asked for.
+    """
+    for name, read in TELLING.items():
+        value = read(request)
+        if name in lacks and value is not None and value not in AS_ALWAYS.get(name, ()):
+            spelling = request.spelled.get(name, name)
+            shown = str(value).lower() if isinstance(value, bool) else str(value)[:60]
+            told = f"`{spelling}` is {shown}; this model takes no {name}: leave it out."
+            raise GatewayError("invalid_value", told, param=spelling)
+    inputs = request.inputs
+    if "mask" in lacks and any(one.role == "mask" for one in inputs):
+        raise GatewayError("invalid_value", "`mask` is not taken by this model: leave it out.", param="mask")
+    if "inputs" in lacks:
+        inputs = tuple(one for one in inputs if not one.former)
+        if inputs:
+            raise GatewayError("invalid_value", "This model takes no pictures: only words.", param="image")
+    kept = {name: None for name in TELLING if name in lacks}
+    return replace(request, inputs=inputs, **kept)
 
 
 def _format(said: Said, kind: ModelKind) -> str | None:

@@ -17,7 +17,7 @@ from trunkline.ingress.media_pictures import pictures_of, role_of
 from trunkline.ingress.media_prompt import Prompt, read_messages
 from trunkline.ingress.media_shape import shown
 from trunkline.ingress.media_suffix import read_suffix
-from trunkline.ingress.media_words import MEANINGS, WORDS, Found, meaning_of, plain, read_value, says_nothing
+from trunkline.ingress.media_words import MEANINGS, ONLY, WORDS, Found, plain, read_value, says_nothing
 from trunkline.ingress.prompt_flags import take_flags
 from trunkline.wire.frame import UNREADABLE
 from trunkline.wire.read import as_dict
@@ -156,11 +156,16 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _member(name: str, value: Any, spelling: str, kind: ModelKind) -> Iterator[Found]:
     """Read one member. Raises GatewayError when its value is none that is known."""
-    meaning = meaning_of(name, kind, WORDS)
+    meaning = WORDS.get(plain(name))
     if meaning is None:
         return
     value = msgspec.json.decode(value) if isinstance(value, Raw) else value
     if says_nothing(value):
+        return
+    if ONLY.get(meaning, kind) != kind:
+        if value:
+            whose = "films" if ONLY[meaning] == "video" else "pictures"
+            raise GatewayError("invalid_value", f"`{spelling}` is for {whose}; this model makes none.", param=spelling)
         return
     found = read_value(meaning, value, spelling)
     if found is None:

@@ -78,10 +78,15 @@ def read_model(fields: dict[str, Raw]) -> str:
     return model
 
 
-def images_body(created: int, drawn: list[Drawn], shape: Mapping[str, str], usage: Usage) -> bytes:
-    """Write the unstreamed answer."""
+def images_body(created: int, drawn: list[Drawn], shape: Mapping[str, str], usage: Usage, warnings: list[str]) -> bytes:
+    """Write the unstreamed answer; `warnings` say what is missing."""
     data = [{name: value for name, value in msgspec.structs.asdict(one).items() if value} for one in drawn]
-    return msgspec.json.encode({"created": created, "data": data, **shape, "usage": usage_members(usage)})
+    return msgspec.json.encode({"created": created, "data": data, **shape, **last_members(usage, warnings)})
+
+
+def last_members(usage: Usage, warnings: list[str]) -> dict[str, Any]:
+    """Give what stands in an answer, or in the last event of its stream, once."""
+    return {"usage": usage_members(usage), **({"warnings": warnings} if warnings else {})}
 
 
 def image_event(kind: str, drawn: Drawn, members: Mapping[str, Any]) -> bytes:

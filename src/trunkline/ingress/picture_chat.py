@@ -1,6 +1,5 @@
 """A chat with an image or video model as its provider is asked, in a chat again."""
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,24 +8,34 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from trunkline.core.chat import ChatRequest
-from trunkline.core.media import MediaInput, MediaRequest
+from trunkline.core.media import MediaRequest
 from trunkline.core.quirk import Quirk
 from trunkline.core.route import RouteTarget
-from trunkline.ingress.media_params import NESTED, said_in_body
+from trunkline.ingress.media_params import NESTED, OF_ENDPOINTS, said_in_body
 from trunkline.ingress.media_pictures import role_of
 from trunkline.ingress.media_words import MEANINGS, WORDS, plain
+from trunkline.ingress.openai_images import ImagesAsk
+from trunkline.wire.media_body import link
 from trunkline.wire.read import as_dict
 
 OURS = frozenset({
     "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "callback_url",
 })  # fmt: skip
 """Members that media models ignore, and those that are the gateway's."""
+NOT_OF_CHATS = OF_ENDPOINTS - {"callback_url"}
 MEANT = {
     "aspect_ratio": "ratio", "image_size": "tier", "resolution": "tier", "size": "pixels", "output_format": "format",
     "n": "n", "quality": "quality", "background": "background", "duration": "seconds", "fps": "fps", "seed": "seed",
     "negative_prompt": "negative", "generate_audio": "audio",
 }  # fmt: skip
 """What the members of `words_of` mean."""
+
+
+def chat_of(asked: ImagesAsk) -> ChatRequest:
+    """Give a request of the images endpoints as a chat, whose message and words `as_chat` writes."""
+    own = {name: raw for name, raw in asked.fields.items() if name not in NOT_OF_CHATS and role_of(name) is None}
+    message = Raw(msgspec.json.encode([{"role": "user", "content": ""}]))
+    return ChatRequest(asked.model, {**_without_words(own), "messages": message}, stream=asked.stream)
 
 
 def as_chat(request: ChatRequest, asked: MediaRequest, item: RouteTarget, quirks: Sequence[Quirk]) -> ChatRequest:
@@ -46,7 +55,7 @@ def as_chat(request: ChatRequest, asked: MediaRequest, item: RouteTarget, quirks
         known = said_in_body(request.fields, asked.kind)
         beside = {name: value for name, value in words.items() if MEANT[name] not in known}
         fields |= {name: Raw(msgspec.json.encode(value)) for name, value in beside.items()}
-    return replace(request, model=item.target.model, fields=fields)
+    return replace(request, model=item.target.model, fields=fields, n=max(request.n, asked.n))
 
 
 def words_of(asked: MediaRequest) -> dict[str, Any]:
@@ -78,16 +87,10 @@ def _messages(raw: Raw, asked: MediaRequest) -> Raw:
     messages = msgspec.json.decode(raw)
     at = next(at for at in range(len(messages) - 1, -1, -1) if as_dict(messages[at]).get("role") == "user")
     parts: list[dict[str, Any]] = [{"type": "text", "text": asked.prompt}] if asked.prompt else []
-    parts += [{"type": "image_url", "image_url": {"url": _link(one)}} for one in asked.inputs]
+    parts += [{"type": "image_url", "image_url": {"url": link(one)}} for one in asked.inputs]
     content: Any = parts if asked.inputs else asked.prompt
     messages[at] = {**messages[at], "content": content}
     return Raw(msgspec.json.encode(messages))
-
-
-def _link(one: MediaInput) -> str:
-    if not one.data:
-        return one.url
-    return f"data:{one.mime_type or 'image/png'};base64,{base64.b64encode(one.data).decode()}"
 
 
 def _without_words(fields: Mapping[str, Raw]) -> dict[str, Raw]:

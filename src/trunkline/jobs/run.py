@@ -145,6 +145,7 @@ class Run(Record):
                     record = await self._take(item.media, self._origin(at, nth))
                 except GatewayError as error:
                     failures.append(error)
+                    part.error = UpstreamError(error.code, error.message, error.status)
                 else:
                     item.media_id = record.id
                     records.append(record)

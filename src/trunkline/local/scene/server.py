@@ -45,6 +45,7 @@ class ImageAsked(_Asked):
     output_format: Literal["png", "jpeg", "webp"] | None = None
     output_compression: Annotated[int, Meta(ge=1, le=100)] | None = None
     response_format: Literal["b64_json"] | None = None
+    background: Literal["auto", "opaque"] | None = None
 
 
 class VideoAsked(_Asked):
