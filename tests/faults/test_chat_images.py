@@ -169,8 +169,19 @@ async def test_a_picture_is_billed_by_the_tier_that_was_asked_for(tmp_path: Path
         assert (row.kind, row.images, row.cost_microusd) == ("image", 1, 80_000)
 
 
-async def test_what_came_to_nothing_costs_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("body", "cost", "code"),
+    [
+        (draw("a cat #page", model="relay/markdown"), 40_000, "media_refused"),
+        (draw("#page", model="relay/film", seconds=4), 400_000, "media_refused"),
+        ({"model": "relay/words", "prompt": "a cat"}, 0, "upstream_no_image"),
+    ],
+)
+async def test_what_was_made_and_lost_is_billed_and_what_was_not_made_is_not(
+    tmp_path: Path, body: dict[str, Any], cost: int, code: str
+) -> None:
     async with shop(tmp_path) as here:
-        assert (await here.gate.ask(draw("a cat #page", model="relay/markdown"))).status == 502
+        path = GENERATIONS if "prompt" in body else "/v1/chat/completions"
+        assert (await here.gate.ask(body, path)).status == 502
         row = await here.row()
-        assert (row.images, row.cost_microusd, row.error_code) == (0, 0, "media_refused")
+        assert (row.images, row.video_ms, row.cost_microusd, row.error_code) == (0, 0, cost, code)

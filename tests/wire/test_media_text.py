@@ -50,6 +50,7 @@ DATA = "data:image/png;base64,iVBORw0KGgo="
         (f"type `![x]({A})`", "image", f"type `![x]({A})`", []),
         ("<audio src='https://x.example/a.mp3'></audio>", "video", "<audio src='https://x.example/a.mp3'></audio>", []),
         (f"[预览]({B}) [play]({FILM})", "video", "", [("video", FILM, B)]),
+        (f"![cover]({COVER}) [video](https://x.example/f)", "video", "", [("video", "https://x.example/f", COVER)]),
         (f"![cover]({COVER})", "video", "", [("image", COVER, "")]),
         ("no media", "image", "no media", []),
     ],

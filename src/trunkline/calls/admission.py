@@ -155,6 +155,7 @@ class Admission:
         usage, caller, target = settlement.usage, settlement.caller, settlement.target
         cost = self._pricing.cost(settlement)
         films = [one.film_s for one in settlement.made if one.film_s is not None]
+        media = settlement.media if not settlement.error_code else 0  # what was made, and lost, is billed alone
         return LedgerRow(
             id=f"call_{self._name}{next(self._numbers):x}",  # a request id may be anything, and be sent twice
             key_id=caller.key.id,
@@ -177,8 +178,8 @@ class Admission:
             audio_output_tokens=usage.audio_output_tokens,
             image_input_tokens=usage.image_input_tokens,
             image_output_tokens=usage.image_output_tokens,
-            images=settlement.media - len(films),
-            video_ms=round(1000 * sum(films)),
+            images=max(0, media - len(films)),
+            video_ms=round(1000 * sum(films)) if media else 0,
             cost_microusd=cost.microusd,
             price_version=cost.version,
             estimated=settlement.estimated,

@@ -38,7 +38,7 @@ from trunkline.ingress.chat_media import ChatMedia, Spoken, failure_of
 from trunkline.ingress.media_fit import hold_against
 from trunkline.ingress.media_style import GAP
 from trunkline.ingress.picture_chat import as_chat
-from trunkline.policy.made import Made, asked_shape, made_of
+from trunkline.policy.made import Made, lost_of, made_of
 from trunkline.quirks import QUIRKS
 
 EVERY_S = 1.0
@@ -210,7 +210,7 @@ class ChatMediaCall(ChatCall):
             kept: dict[str, MediaRecord] = {}
             shown, failed = await self._kept(spoken, kept)
             if failed is not None:  # they are lost, and billed by the provider all the same
-                usage += self._counted([Made(asked_shape(self._prepared.asked, "")) for one in spoken for _ in one.media])
+                usage += self._counted([lost_of(self._prepared.asked) for one in spoken for _ in one.media])
         if failed is not None:
             self._failed = self._unrepeated(failed)
             return self.meter.feed([*usage, self._failed])[-1:]

@@ -27,6 +27,12 @@ def made_of(request: MediaRequest, medium: MediaRecord) -> Made:
     return Made(shape, (medium.duration_s or request.seconds or USUAL_SECONDS) if film else None)
 
 
+def lost_of(request: MediaRequest) -> Made:
+    """Give what a medium would have been that was made, and could not be kept."""
+    film = request.kind == "video"
+    return Made(asked_shape(request, ""), (request.seconds or USUAL_SECONDS) if film else None)
+
+
 def price_of(tariff: Tariff, made: Made) -> int | None:
     """Give the price of one; None: there is none by picture, film or second."""
     if made.film_s is not None:

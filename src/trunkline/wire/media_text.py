@@ -157,7 +157,8 @@ def _read(match: re.Match[str], kind: MediaKind) -> Found | None:
     if (link := match["link"]) or (link := match["note"]):
         label = match["label"] or ""
         said = kind_of(link) or (None if not _WORDS.search(label) else kind)
-        return None if said is None else Found(_media(link, label, kind, said), start, end, is_file(link))
+        sure = is_file(link) or label.strip().lower() in _FILMS
+        return None if said is None else Found(_media(link, label, kind, said), start, end, sure)
     if link := match["src"]:
         film = match["tag"].lower() in {"video", "source"}
         return (
