@@ -224,7 +224,7 @@ class Application:
                 running.append(group.create_task(self.watch.run()))
             if self._peers.place.count > 1:
                 running.append(group.create_task(self._peers.run()))
-            writing = [group.create_task(self._media.run(jobs=self._peers.place.first))]
+            writing = [group.create_task(self._media.run(jobs=self._runs_jobs))]
             for child in set(self._children.values()):
                 group.create_task(child.run())
             try:
@@ -243,6 +243,11 @@ class Application:
         await self._client.aclose()
         await self._shared.close()
         await self._database.close()
+
+    @property
+    def _runs_jobs(self) -> bool:
+        """Whether jobs run in this process: of several on one SQLite file, in the first alone."""
+        return self._peers.place.first or not self._database.sqlite
 
     def _works(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """Give what runs as long as the server does."""
@@ -281,7 +286,7 @@ class Application:
             "jobs": self._told_jobs,
             "trace": self._told_trace,
         }
-        if not self._peers.place.first:
+        if not self._runs_jobs:
             self._media.engine.elsewhere = self._peers.nudge
 
     async def _metrics_page(self) -> bytes:

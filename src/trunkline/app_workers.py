@@ -1,7 +1,7 @@
 """The composition root's part for several processes on one address: which one this is, what they ask each other.
 
-Worker 0 alone runs jobs and the embedded models. Each worker answers the others on a Unix socket in a directory that
-only this user can open: one line of JSON is asked, the answer ends with the connection.
+Worker 0 alone runs the embedded models, and on SQLite the jobs. Each worker answers the others on a Unix socket in a
+directory that only this user can open: one line of JSON is asked, the answer ends with the connection.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Place(Struct, frozen=True):
 
     @property
     def first(self) -> bool:
-        """Whether jobs and embedded models run here."""
+        """Whether the embedded models run here, and the jobs that are in a SQLite file."""
         return self.number == 0
 
 

@@ -197,8 +197,8 @@ class JobEngine:
                 run.drop()
             self._due.add(job.id)
         await self._look()
-        if self._due:
-            self._news.set()
+        if self._due or (self._durable is None and any((await self._tools.jobs.count()).values())):
+            self._news.set()  # without a job of our own, too: who may have to take one over soon is up by then
 
     async def _look(self) -> None:
         """Stop what is to be stopped; take up what is ours though we were not told: the answer was lost on its way."""
@@ -225,7 +225,7 @@ class JobEngine:
                 await self._begin_due()
 
     async def _bring_up(self) -> None:
-        """Start the durable engine with the first job: its two seconds and 75 MB are not for who only chats."""
+        """Start the durable engine when there are jobs: its two seconds and 75 MB are not for who only chats."""
         if self._durable is not None:
             return
         durable = self._make_durable(self._replica, self._step)
