@@ -38,6 +38,7 @@ from trunkline.config.secret_file import server_secret
 from trunkline.config.watch import ConfigWatch
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
+from trunkline.core.state import StorageError
 from trunkline.http import pages
 from trunkline.http.admin.providers import Known
 from trunkline.http.admin.session import Sessions, is_loopback_name
@@ -209,13 +210,25 @@ class Application:
         self.protocol.body_max_bytes = self.config.server.body_max_bytes
         self.protocol.grace_s = self.config.server.grace_s
 
-    @asynccontextmanager
-    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Own what lives as long as the server: the database, money, keys, embedded models, connections."""
-        await upgrade(self._database)
-        await self._life.begin()
+    async def begin(self) -> None:
+        """Make the database ready, before anything is served. Raises StorageError; nothing is open then."""
+        try:
+            await upgrade(self._database)
+            await self._life.begin()
+        except StorageError:
+            await self._close()
+            raise
         await self._billing.sweep()
         await self.keys.look()
+
+    async def _close(self) -> None:
+        await self._client.aclose()
+        await self._shared.close()
+        await self._database.close()
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Own what lives as long as the server: money, keys, embedded models, connections."""
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(work()) for work in self._works()]
             if self._log is not None:
@@ -240,9 +253,7 @@ class Application:
         if self._otel is not None:
             await asyncio.to_thread(self._otel.close)
         await self._life.end()
-        await self._client.aclose()
-        await self._shared.close()
-        await self._database.close()
+        await self._close()
 
     @property
     def _runs_jobs(self) -> bool:

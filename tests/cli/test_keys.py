@@ -81,6 +81,7 @@ def test_states_of_keys_and_groups(tmp_path: Path) -> None:
         ("--budget-usd", "nan", "--budget-usd takes dollars"),
         ("--rpm", "1.5", "--rpm takes a whole number from 0 on, or `none`; it is '1.5'"),
         ("--expires", "soon", "--expires takes 30d, 12h, 90m, 2027-01-31"),
+        ("--per", "day", "--per says for which time --budget-usd is: name both"),
         ("--metadata", "x", "--metadata takes NAME=VALUE; it is 'x'"),
         ("--media-style", "loud", "--media-style takes markdown, "),
     ],
@@ -89,6 +90,12 @@ def test_wrong_values_are_named(tmp_path: Path, option: str, text: str, told: st
     result = run(tmp_path, "keys", "create", "--name", "x", option, text)
     assert result.exit_code == 2
     assert told in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_a_key_that_has_expired_already_is_not_made(tmp_path: Path) -> None:
+    result = run(tmp_path, "keys", "create", "--name", "x", "--expires", "2020-01-31")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the key would have expired already: its end must be in the future" in result.stderr
 
 
 def test_an_unknown_group_is_named(tmp_path: Path) -> None:

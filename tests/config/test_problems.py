@@ -49,6 +49,7 @@ CASES = {
     '[server]\nadmin_key = ""': "`server.admin_key`: it is empty; write env:NAME, file:PATH or the secret itself",
     '[storage]\ndatabase = "mysql://x"': "`storage.database` must begin with postgresql:// or ",
     '[storage]\ndatabase = "postgresql://x"': "`server.secret` is required with PostgreSQL",
+    '[storage]\nshared = "redis://h:port"': "`storage.shared` must be valkey://HOST:PORT/NUMBER",
     '[storage]\nmedia = "gs://x"': "`storage.media` must begin with s3://",
     "[keys]\nrequired = 1": "`keys.required` must be true or false; it is the number 1",
     '[models.a]\ntargets = ["home"]': "`models.a.targets[0]` must be provider:model or provider:*; it is `home`",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import signal
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,27 @@ async def test_keys_and_a_backup(tmp_path: Path) -> None:
             shown = await home.cli("keys", "show", made["id"], "--json", name="b")
             assert shown["spend"][0]["spent"] >= 6000
             assert shown["group"]["budget"]["month"] == 1_000_000
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("database", "told"),
+    [
+        ("postgresql://u:pass-word@127.0.0.1:1/x?sslmode=require", "the database cannot be used: "),
+        ("", "the database's schema is of another version of Trunkline: "),
+    ],
+)
+async def test_a_database_that_cannot_be_used_is_told_in_one_line(
+    tmp_path: Path, database: str, told: str, workers: str
+) -> None:
+    home = Home(tmp_path, {"storage": {"database": database}} if database else {})
+    if not database:
+        await home.cli("db", "upgrade")
+        with sqlite3.connect(tmp_path / "a" / "trunkline.db") as file:
+            file.execute("UPDATE alembic_version SET version_num = 'v9999'")
+        file.close()
+    running = Process(home, "a", "--workers", workers)
+    assert await running.end() == 1
+    _no_provider, line = running.log.read_text().splitlines()
+    assert line.startswith(f"trunkline: {told}")
+    assert "pass-word" not in line

@@ -51,8 +51,6 @@ async def test_models_and_expiry(tmp_path: Path) -> None:
         auth = await key(gate, models=("good-*", "x"))
         assert (await gate.ask(chat("good-one"), **auth)).status == 200
         assert (await refusal(gate, chat("bad"), auth))[:2] == (403, "model_not_allowed")
-        past = await key(gate, expires_ms=time.time_ns() // 1_000_000 - 1)
-        assert (await refusal(gate, chat("x"), past))[:2] == (401, "invalid_api_key")
         soon = await key(gate, expires_ms=time.time_ns() // 1_000_000 + 800)
         assert (await gate.ask(chat("x"), **soon)).status == 200
         await asyncio.sleep(0.9)

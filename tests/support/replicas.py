@@ -14,6 +14,8 @@ BUCKET = "s3://media/replicas"
 
 def several(folder: Path, tables: Mapping[str, Any], database: str = "", shared: str = "", s3: str = "") -> Home:
     """Give a home for replicas that share what is named."""
+    if database:
+        database += "?sslmode=prefer"  # as managed databases have it in their addresses
     places = {"database": database, "shared": shared, "media": BUCKET if s3 else ""}
     aws = {
         "AWS_ENDPOINT_URL_S3": s3,

@@ -121,7 +121,7 @@ class Keys:
     async def create(self, settings: KeyChanges) -> NewKey:
         """Make a key. Raises GatewayError `missing_required_parameter`, `invalid_value`."""
         _require_name(settings)
-        key_rules.check(settings)
+        key_rules.check_new(settings, _now_ms())
         token = _new_token()
         try:
             key = await self._store.add_key(_new_id("key"), self._digest(token), token[:SHOWN], settings)

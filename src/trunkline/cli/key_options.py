@@ -26,7 +26,7 @@ Models = Annotated[str | None, typer.Option(metavar="GLOB,…", help="Models it 
 BudgetUsd = Annotated[
     str | None, typer.Option("--budget-usd", metavar="USD", help="The most that it may spend; `none`: no limit.")
 ]
-Per = Annotated[Period, typer.Option(help="The budget's period.")]
+Per = Annotated[Period | None, typer.Option(help="The period of --budget-usd [total].")]
 Rpm = Annotated[str | None, typer.Option(metavar="N", help="Requests a minute; `none`: no limit.")]
 Tpm = Annotated[str | None, typer.Option(metavar="N", help="Tokens a minute.")]
 Ipm = Annotated[str | None, typer.Option(metavar="N", help="Pictures and films a minute.")]
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
 
     models: Models = None
     budget_usd: BudgetUsd = None
-    per: Per = "total"
+    per: Per = None
     rpm: Rpm = None
     tpm: Tpm = None
     ipm: Ipm = None
@@ -94,7 +94,7 @@ def limit(option: str, text: str | None) -> "int | UnsetType | None":
     return int(text)
 
 
-def budget(former: "Budget", text: str | None, per: Period) -> "Budget | UnsetType":
+def budget(former: "Budget", text: str | None, per: Period | None) -> "Budget | UnsetType":
     """Read a budget: that of the named period changes, the others stay."""
     from decimal import Decimal, InvalidOperation
 
@@ -104,16 +104,19 @@ def budget(former: "Budget", text: str | None, per: Period) -> "Budget | UnsetTy
     from trunkline.core.money import microusd
 
     if text is None:
+        if per is not None:
+            raise typer.BadParameter("--per says for which time --budget-usd is: name both")
         return UNSET
+    period = per or "total"
     if text == NONE:
-        return replace(former, **{per: None})
+        return replace(former, **{period: None})
     try:
         amount = Decimal(text)
     except InvalidOperation:
         amount = Decimal("NaN")
     if not (amount.is_finite() and 0 <= amount <= 10**9):
         raise typer.BadParameter(f"--budget-usd takes dollars, such as 12.50, or `{NONE}`; it is {text!r}")
-    return replace(former, **{per: microusd(amount)})
+    return replace(former, **{period: microusd(amount)})
 
 
 def rates(former: "Rates", asked: "Mapping[str, tuple[str, str | None]]") -> "Rates | UnsetType":

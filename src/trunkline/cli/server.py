@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from trunkline.core.state import StorageError
+
 if TYPE_CHECKING:
     from trunkline.app import Application
 
@@ -48,7 +50,13 @@ class Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and say so, or why that cannot be."""
+        try:
+            await self._application.begin()
+        except StorageError as error:
+            sys.stderr.write(f"trunkline: {error}\n")
+            self.should_exit = True
+            return
         await super().startup(sockets)
         if self._application.watch is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._application.watch.ask)

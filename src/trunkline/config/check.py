@@ -16,6 +16,7 @@ SCHEMES = {
     "shared": ("valkey", "valkeys", "redis", "rediss"),
     "media": ("s3",),
 }
+PLACES = {"database": "USER:PASSWORD@HOST:PORT/NAME", "shared": "HOST:PORT/NUMBER", "media": "BUCKET/PREFIX"}
 
 
 def check(config: Config, states: Mapping[str, State]) -> tuple[list[str], list[str]]:
@@ -62,8 +63,19 @@ def _storage(config: Config) -> Iterator[str]:
         value: Secret | None = getattr(storage, name)
         if value and value.reveal().partition("://")[0].partition("+")[0] not in schemes:
             yield f"`storage.{name}` must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}"
+        elif value and not _has_place(value.reveal()):
+            yield f"`storage.{name}` must be {schemes[0]}://{PLACES[name]}; a part of it cannot be read"
     if storage.database and storage.database.reveal().startswith("postgres") and not config.server.secret:
         yield "`server.secret` is required with PostgreSQL: all replicas sign links and check keys with it"
+
+
+def _has_place(url: str) -> bool:
+    """Tell whether what follows the scheme can be read as host and port."""
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        return False
+    return port is None or port > 0
 
 
 def _providers(config: Config) -> Iterator[str]:

@@ -15,6 +15,14 @@ MOST_MODELS = 200
 MOST_METADATA = 32
 
 
+def check_new(settings: KeyChanges, now_ms: int) -> None:
+    """Check what a new key is to be. Raises as `check`."""
+    check(settings)
+    expires_ms = settings.expires_ms
+    if isinstance(expires_ms, int) and expires_ms <= now_ms:
+        raise _invalid("expires_at", "the key would have expired already: its end must be in the future")
+
+
 def check(record: KeyChanges | GroupChanges) -> None:
     """Check what is set. Raises GatewayError `invalid_value` naming the member and what is allowed."""
     if record.name is not UNSET:

@@ -80,7 +80,9 @@ class Database:
         if parsed.get_backend_name() not in {"postgresql", "postgres"}:
             raise ValueError(f"storage.database: {parsed.drivername}:// is not known; allowed: postgresql://…")
         try:
-            engine = AsyncEngine(parsed.set(drivername="postgresql+asyncpg"), pool_size=POOL, connect_args=WAITS)
+            dsn = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
+            # read by the driver, which knows `sslmode` and its like
+            engine = AsyncEngine("postgresql+asyncpg://", pool_size=POOL, connect_args={**WAITS, "dsn": dsn})
         except ModuleNotFoundError:
             told = "PostgreSQL needs the extra: pip install 'trunkline[scale]'."
             raise GatewayError("storage_unavailable", told) from None
