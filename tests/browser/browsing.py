@@ -50,4 +50,17 @@ def last(page: "Page") -> Any:
 
 def over(page: "Page") -> None:
     """Wait until the last answer is over."""
-    expect(last(page).get_by_role("button", name="Try again")).to_be_attached(timeout=20_000)
+    expect(last(page).get_by_role("button", name="Try again")).to_be_attached(timeout=60_000)
+
+
+def sent_by(page: "Page", act: Callable[[], object]) -> Any:
+    """Do something that asks a model; gives the request."""
+    with page.expect_request("**/v1/chat/completions") as asked:
+        act()
+    return asked.value
+
+
+def most_tokens(page: "Page", number: int) -> None:
+    page.get_by_role("button", name="Options").click()
+    page.get_by_label("Most tokens of an answer").fill(str(number))
+    page.get_by_role("button", name="Save").click()

@@ -1,13 +1,16 @@
-"""Chromium, the fake gateway, and a page that may do nothing behind our back."""
+"""Chromium, the gateway, and a page that may do nothing behind our back."""
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import DESKTOP, OpenPage
-from fake_gateway import FakeGateway, Running
-from real import Provider, running_gateway
+from openai import APIError, OpenAI
+from provider import Provider
+from real import Cable, nginx_before, running_gateway
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -35,21 +38,9 @@ def browser() -> "Iterator[Browser]":
         chromium.close()
 
 
-@pytest.fixture
-def running() -> Iterator[Running]:
-    fake = Running()
-    yield fake
-    fake.stop()
-
-
-@pytest.fixture
-def gateway(running: Running) -> FakeGateway:
-    return running.gateway
-
-
 @pytest.fixture(scope="session")
 def provider() -> Iterator[Provider]:
-    """What stands behind the real gateway, beside its embedded models."""
+    """What stands behind the gateway, beside its embedded models."""
     provider = Provider()
     yield provider
     provider.stop()
@@ -57,19 +48,61 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(scope="session")
 def real(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the real gateway is."""
+    """Where the gateway is. It asks for no key."""
     with running_gateway(tmp_path_factory.mktemp("gateway"), provider.url) as url:
         yield url
 
 
+@pytest.fixture(scope="session")
+def locked(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a gateway is that asks for a key."""
+    with running_gateway(tmp_path_factory.mktemp("locked"), provider.url, required=True) as url:
+        yield url
+
+
 @pytest.fixture
-def open_page(browser: "Browser", request: pytest.FixtureRequest) -> Iterator[OpenPage]:
+def plain(tmp_path: Path) -> Iterator[str]:
+    """Where a gateway is that has nothing but its embedded models."""
+    with running_gateway(tmp_path, "") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def fronted(real: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the gateway is behind nginx, under a prefix; so its admin pages want the admin key."""
+    with nginx_before(real, tmp_path_factory.mktemp("nginx")) as url:
+        yield url
+
+
+@pytest.fixture
+def cable(real: str) -> Iterator[Cable]:
+    cable = Cable(real)
+    yield cable
+    cable.close()
+
+
+@pytest.fixture(scope="session")
+def busy(real: str) -> str:
+    """Where the gateway is, once some calls were made."""
+    client = OpenAI(base_url=f"{real}v1", api_key="none", max_retries=0)
+    for model in ("priced", "priced", "up/capture_relay_zero_usage", "up/breaks", "up/wrong", "up/still", "up/film"):
+        with suppress(APIError):  # of the models that fail
+            list(
+                client.chat.completions.create(
+                    model=model, stream=True, messages=[{"role": "user", "content": "hello"}]
+                )
+            )
+    return real
+
+
+@pytest.fixture
+def open_page(browser: "Browser", real: str) -> Iterator[OpenPage]:
     """Open a page of the gateway; at the end nothing went wrong in it and nothing was asked of another host."""
     pages: list[Page] = []
     faults: list[str] = []
 
     def open_it(path: str = "", base: str = "", **context: Any) -> "Page":
-        base = base or request.getfixturevalue("running").url
+        base = base or real
         origin = "/".join(base.split("/")[:3]) + "/"
         page = browser.new_context(**{"viewport": DESKTOP, "locale": "en-GB"} | context).new_page()
         page.on("pageerror", lambda error: faults.append(f"error: {error}"))

@@ -1,7 +1,5 @@
-"""The gateway itself as a process, with its embedded models and one provider of ours; nginx before it."""
+"""The gateway itself as a process, with its embedded models and one provider of ours; nginx and a line before it."""
 
-import asyncio
-import json
 import re
 import shutil
 import socket
@@ -9,33 +7,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-import uvicorn
-from corpus import CORPUS
-from fake_gateway import HOSTILE
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from provider import LOOK_ALIKES, TEXTS
+from said import FLOODS
 
 ADMIN_KEY = "admin-key-of-the-tests"
 HOSTILE_NAME = '<img src=x onerror="window.hacked=1">'
-LOOK_ALIKES = {
-    name: next((CORPUS / "openai_chat" / name).glob("upstream.*"))
-    for name in (
-        "capture_image_relay",
-        "capture_one_object",
-        "capture_openai_stripped",
-        "capture_relay_zero_usage",
-        "capture_video_wrapper",
-    )
-}
-"""Our own look-alikes of five captures of real providers."""
-FLOOD = [f"word{number}\n\n" if number % 30 == 29 else f"word{number} " for number in range(9000)]
 CONFIG = """
 [server]
 listen = "127.0.0.1:0"
@@ -44,12 +24,22 @@ admin_key = "{admin_key}"
 trusted_proxies = ["127.0.0.1"]
 
 [keys]
-required = false
+required = {required}
+
+[media]
+allow_private = true
 
 [providers.up]
 base_url = "{upstream}v1"
 api_key = "sk-upstream-secret"
 chat = {{ dialect = "openai_chat" }}
+image = {{ dialect = "openai_images" }}
+video = {{ dialect = "openai_videos" }}
+
+[providers.up.models]
+still = {{ kind = "image" }}
+film = {{ kind = "video" }}
+epic = {{ kind = "video" }}
 
 [models.'{hostile}']
 targets = ["up:hostile"]
@@ -78,75 +68,21 @@ http {{
 """
 
 
-def chunk(delta: dict[str, Any], finish: str | None = None, **members: Any) -> str:
-    told = {"id": "up-1", "object": "chat.completion.chunk", "created": 1700000000, "model": "real"}
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return "data: " + json.dumps(told | {"choices": [choice]} | members) + "\n\n"
-
-
 def answers(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-class Provider:
-    """A provider whose models' names say what they do, in a thread."""
-
-    def __init__(self) -> None:
-        self.left = threading.Event()
-        """Somebody has left the endless answer."""
-        app = Starlette(routes=[Route("/v1/chat/completions", self.answer, methods=["POST"])])
-        config = uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1)
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
-        self.thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
-        self.url = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}/"
-
-    def stop(self) -> None:
-        self.server.should_exit = True
-        self.thread.join()
-
-    async def answer(self, request: Request) -> Response:
-        model = json.loads(await request.body())["model"]
-        if model in LOOK_ALIKES:
-            return Response(LOOK_ALIKES[model].read_bytes(), media_type="text/event-stream")
-        return StreamingResponse(getattr(self, model)(), media_type="text/event-stream")
-
-    async def words(self) -> AsyncIterator[str]:
-        yield chunk({"role": "assistant", "content": "Twenty tokens, as told."})
-        usage = {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30}
-        yield chunk({}, "stop", usage=usage) + "data: [DONE]\n\n"
-
-    async def hostile(self) -> AsyncIterator[str]:
-        for start in range(0, len(HOSTILE), 7):
-            yield chunk({"content": HOSTILE[start : start + 7]})
-        yield chunk({}, "stop") + "data: [DONE]\n\n"
-
-    async def flood(self) -> AsyncIterator[str]:
-        for start in range(0, len(FLOOD), 30):
-            await asyncio.sleep(0.01)
-            yield "".join(chunk({"content": word}) for word in FLOOD[start : start + 30])
-        yield chunk({}, "stop") + "data: [DONE]\n\n"
-
-    async def endless(self) -> AsyncIterator[str]:
-        try:
-            for number in range(10_000):
-                yield chunk({"content": f"line {number}\n\n"})
-                await asyncio.sleep(0.05)
-        finally:
-            self.left.set()
-
-
 @contextmanager
-def running_gateway(folder: Path, upstream: str) -> Iterator[str]:
-    """Run `trunkline serve`; gives where it says that it serves."""
+def running_gateway(folder: Path, upstream: str, *options: str, required: bool = False) -> Iterator[str]:
+    """Run `trunkline serve`, without `upstream` unconfigured; gives where it is. `required`: keys are."""
     config = folder / "trunkline.toml"
-    names = ("words", "hostile", "flood", "endless", *LOOK_ALIKES)
+    names = (*TEXTS, *FLOODS, *LOOK_ALIKES)
     models = "".join(f'[models."up/{name}"]\ntargets = ["up:{name}"]\n' for name in names)
-    config.write_text(CONFIG.format(admin_key=ADMIN_KEY, upstream=upstream, hostile=HOSTILE_NAME) + models)
-    command = [sys.executable, "-m", "trunkline", "serve", "--config", str(config)]
+    filled = {"admin_key": ADMIN_KEY, "upstream": upstream, "hostile": HOSTILE_NAME, "required": str(required).lower()}
+    config.write_text(CONFIG.format(**filled) + models)
+    how = ["--config", str(config)] if upstream else ["--listen", "127.0.0.1:0", "--data-dir", str(folder)]
+    command = [sys.executable, "-m", "trunkline", "serve", *how, *options]
     log = (folder / "log").open("w")
     with log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT) as process:
         while not (told := re.search(r"serving on (http://\S+)", (folder / "log").read_text())):
@@ -171,3 +107,57 @@ def nginx_before(url: str, folder: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{port}/ai/gateway/"
     process.terminate()
     process.wait()
+
+
+class Cable:
+    """A line to a gateway that can be cut, and mended."""
+
+    def __init__(self, url: str) -> None:
+        self._end = ("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self._is_cut = False
+        self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}/"
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def cut(self) -> None:
+        self._is_cut = True
+        self.drop()
+
+    def mend(self) -> None:
+        self._is_cut = False
+
+    def drop(self) -> None:
+        """Break the connections that there are."""
+        for end in self._open:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.cut()
+        self._door.close()
+
+    def _take(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._door.accept()
+                if self._is_cut:
+                    near.close()
+                    continue
+                threading.Thread(target=self._join, args=(near,), daemon=True).start()
+
+    def _join(self, near: socket.socket) -> None:
+        with near, socket.create_connection(self._end) as far:
+            self._open += [near, far]
+            back = threading.Thread(target=_carry, args=(far, near), daemon=True)
+            back.start()
+            _carry(near, far)
+            back.join()
+
+
+def _carry(one: socket.socket, other: socket.socket) -> None:
+    with suppress(OSError):
+        while data := one.recv(65536):
+            other.sendall(data)
+    with suppress(OSError):
+        other.shutdown(socket.SHUT_RDWR)

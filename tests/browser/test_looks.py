@@ -1,9 +1,11 @@
+"""Light and dark, phone and desktop, English and Chinese, for people who see and people who hear."""
+
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import PHONE, OpenPage, expect, over, say
-from fake_gateway import FakeGateway
+from browsing import PHONE, OpenPage, expect, last, over, say
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 ADMIN = ["overview", "calls", "jobs", "keys", "usage", "performance", "providers", "media"]
-LOOKS = [
+LOOKS: list[dict[str, Any]] = [
     {"color_scheme": "light", "locale": "en-GB"},
     {"color_scheme": "dark", "locale": "zh-CN", "viewport": PHONE},
 ]
@@ -37,7 +39,7 @@ def test_the_playground_is_for_everyone(open_page: OpenPage, look: dict[str, Any
     page.locator("button[aria-haspopup=listbox]").click()
     assert serious(page) == []
     page.keyboard.press("Escape")
-    for model in ("test/markdown", "test/tools", "local/image", "local/video", "test/cut"):
+    for model in ("up/markdown", "up/tools", "up/think", "up/still", "up/wrong", "up/breaks"):
         page.locator("button[aria-haspopup=listbox]").click()
         page.locator("input[role=combobox]").fill(model)
         page.keyboard.press("Enter")
@@ -46,6 +48,15 @@ def test_the_playground_is_for_everyone(open_page: OpenPage, look: dict[str, Any
         page.locator("article.answer:last-of-type .actions").wait_for(state="attached")
     assert serious(page) == []
     assert fits(page)
+    for dialog in ("sliders", "code"):
+        opener = page.locator(
+            "header.top button" if dialog == "sliders" else "article.answer:last-of-type .actions button"
+        )
+        opener.nth(-1 if dialog == "sliders" else 1).click()
+        page.locator("dialog").wait_for()
+        assert serious(page) == [], dialog
+        assert fits(page), dialog
+        page.keyboard.press("Escape")
     page.locator("article.answer").first.locator("[aria-pressed]").click(force=True)
     page.locator("aside [role=table]").wait_for()
     assert serious(page) == []
@@ -53,33 +64,49 @@ def test_the_playground_is_for_everyone(open_page: OpenPage, look: dict[str, Any
 
 
 @pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("name", ADMIN)
-def test_the_operators_pages_are_for_everyone(open_page: OpenPage, name: str, look: dict[str, Any]) -> None:
-    page = open_page(f"admin/#/{name}", **look)
-    page.wait_for_load_state("networkidle")
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert serious(page) == []
-    assert fits(page)
-    if name == "keys":
-        page.locator("main .top button").click()
-        page.locator("dialog summary").click()
-        assert serious(page) == []
-        assert fits(page)
+def test_the_operators_pages_are_for_everyone(open_page: OpenPage, busy: str, look: dict[str, Any]) -> None:
+    page = open_page("admin/", **look)
+    for name in ADMIN:
+        page.goto(f"{busy}admin/#/{name}")
+        page.wait_for_load_state("networkidle")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+        current = page.locator("nav [aria-current]")
+        expect(current).to_be_in_viewport(ratio=0.9)
+        assert serious(page) == [], name
+        assert fits(page), name
+        opener = {"keys": "main .top button", "jobs": "main .thumb >> nth=0", "media": "main .open >> nth=0"}.get(name)
+        if opener:
+            page.locator(opener).click()
+            for more in page.locator("dialog summary").all():
+                more.click()
+            assert serious(page) == [], name
+            assert fits(page), name
+            page.keyboard.press("Escape")
 
 
-def test_the_inspectors_page_is_for_everyone(open_page: OpenPage) -> None:
+def test_pages_with_nothing_in_them_say_so(open_page: OpenPage, locked: str) -> None:
+    page = open_page("admin/", base=locked)
+    for name, says in (("calls", "No call is in flight."), ("jobs", "No jobs."), ("media", "No media.")):
+        page.goto(f"{locked}admin/#/{name}")
+        expect(page.get_by_role("main")).to_contain_text(says)
+    page.goto(f"{locked}admin/#/usage")
+    page.get_by_text("Last hour").click()
+    page.get_by_text("Cost", exact=True).first.click()
+    expect(page.get_by_role("figure")).to_contain_text("Nothing yet.")
+
+
+def test_the_inspectors_page_and_the_locked_door_are_for_everyone(open_page: OpenPage, fronted: str) -> None:
     page = open_page("#/inspect")
     page.get_by_label("A captured stream").fill('data: {"choices":[]}\n')
     page.get_by_role("button", name="Inspect", exact=True).click()
     expect(page.get_by_role("table")).to_be_visible()
     assert serious(page) == []
-
-
-def test_the_locked_door_is_for_everyone(open_page: OpenPage, gateway: FakeGateway) -> None:
-    gateway.admin.open = False
-    page = open_page("admin/")
-    expect(page.get_by_label("Admin key")).to_be_visible()
-    assert serious(page) == []
+    for path, look in (("admin/", LOOKS[0]), ("admin/", LOOKS[1]), ("#/inspect", LOOKS[0])):
+        door = open_page(path, base=fronted, **look)
+        expect(door.locator("input[type=password]")).to_be_visible()
+        assert serious(door) == []
+        assert fits(door)
 
 
 def test_theme_and_language_are_the_systems_until_chosen(open_page: OpenPage) -> None:
@@ -99,10 +126,25 @@ def test_theme_and_language_are_the_systems_until_chosen(open_page: OpenPage) ->
     assert page.evaluate(background) == dark
 
 
+def test_every_text_is_there_in_both_languages() -> None:
+    english, chinese = ((ROOT / "web/src/lib" / f"words.{name}.ts").read_text("utf-8") for name in ("en", "zh"))
+    texts = re.compile(r'^  (\w+): "(.*)",$', re.MULTILINE)
+    told, said = dict(texts.findall(english)), dict(texts.findall(chinese))
+    assert told.keys() == said.keys()
+    names = re.compile(r"\{(\w+)")
+    assert {key for key in told if set(names.findall(told[key])) != set(names.findall(said[key]))} == set()
+    assert {key for key, text in said.items() if text == told[key]} == set()
+    pages = "".join(path.read_text("utf-8") for path in (ROOT / "web/src").rglob("*.svelte"))
+    shown = re.findall(
+        r">\s*([A-Z][a-z]+(?: [a-z]+)*)\s*<", re.sub(r"<(script|style).*?</\1>", "", pages, flags=re.DOTALL)
+    )
+    assert set(shown) <= {"Trunkline"}
+
+
 def test_on_a_phone_the_conversations_are_behind_a_button(open_page: OpenPage) -> None:
     page = open_page(viewport=PHONE)
     expect(page.get_by_role("navigation")).to_be_hidden()
-    say(page, "local/text", "hello")
+    say(page, "up/words", "hello")
     over(page)
     page.get_by_role("button", name="Conversations and settings").click()
     expect(page.get_by_role("navigation")).to_be_visible()
@@ -110,18 +152,11 @@ def test_on_a_phone_the_conversations_are_behind_a_button(open_page: OpenPage) -
     expect(page.get_by_role("navigation")).to_be_hidden()
 
 
-def test_the_readmes_second_picture(open_page: OpenPage) -> None:
-    """Made anew at each run, of invented numbers; small enough for a page that many load."""
-    page = open_page("admin/#/overview", viewport={"width": 1280, "height": 860}, color_scheme="dark")
-    expect(page.locator("canvas")).to_have_count(2)
-    page.wait_for_timeout(300)
-    shot = ROOT / "docs" / "images" / "operator.png"
-    page.screenshot(path=shot)
-    assert shot.stat().st_size < 150_000
-
-
 def test_the_window_may_be_of_any_width(open_page: OpenPage) -> None:
     page = open_page()
+    say(page, "up/markdown", "hello")
+    over(page)
+    last(page).get_by_role("button", name="Inspect").click()
     for width in (320, 480, 700, 761, 900, 1100, 1300, 1600):
         page.set_viewport_size({"width": width, "height": 800})
         assert fits(page), width

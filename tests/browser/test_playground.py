@@ -1,34 +1,49 @@
+"""The playground: conversations, attachments, code, keys; films are in test_films.py, floods in test_flood.py."""
+
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from browsing import STORED, OpenPage, a_file, choose, expect, last, over, say
-from fake_gateway import FakeGateway, Running, png
+from browsing import STORED, OpenPage, a_file, choose, expect, last, most_tokens, over, say, sent_by
+from provider import Provider, png
+from real import HOSTILE_NAME, Cable
 
 pytestmark = pytest.mark.browser
-SOME = re.compile(r"[1-9]\d")
-"""Some tens of percent."""
+ROOT = Path(__file__).parents[2]
 
 
-def test_text_streams_and_tells_its_speed_and_cost(open_page: OpenPage, gateway: FakeGateway) -> None:
+def test_text_comes_from_the_embedded_model(open_page: OpenPage) -> None:
     page = open_page()
-    page.get_by_role("button", name="Text · local/text").click()
-    page.keyboard.press("Enter")
-    for text in ("A trunk line is", "engineers borrowed it.", "First token", "tokens/s", "31 → 60", "$0.000213"):
+    most_tokens(page, 30)
+    say(page, "local/text", "Name three colours.")
+    over(page)
+    expect(last(page).locator(".prose")).to_contain_text(re.compile(r"\w+"))
+    for text in ("First token", "tokens/s", "→"):
         expect(last(page)).to_contain_text(text)
-    assert gateway.requests[0]["stream_options"] == {"include_usage": True, "include_cost": True}
+    expect(last(page).get_by_role("alert")).to_have_count(0)
 
 
-def test_a_conversation_goes_on_and_is_there_after_a_reload(open_page: OpenPage, gateway: FakeGateway) -> None:
+def test_an_answer_tells_its_speed_and_cost(open_page: OpenPage) -> None:
+    page = open_page()
+    asked = sent_by(page, lambda: say(page, "priced", "hello"))
+    for text in ("bring, as told.", "up · words", "First token", "tokens/s", "10 → 20", "$0.02"):
+        expect(last(page)).to_contain_text(text)
+    assert asked.post_data_json["stream_options"] == {"include_usage": True, "include_cost": True}
+
+
+def test_a_conversation_goes_on_and_is_there_after_a_reload(open_page: OpenPage) -> None:
     page = open_page()
     answers = page.get_by_role("article", name="Answer of")
-    say(page, "local/text", "first question")
+    say(page, "up/words", "first question")
     over(page)
-    say(page, "local/text", "second question")
+    asked = sent_by(page, lambda: say(page, "up/words", "second question"))
     expect(answers).to_have_count(2)
     over(page)
-    assert [message["role"] for message in gateway.requests[1]["messages"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in asked.post_data_json["messages"]] == ["user", "assistant", "user"]
     page.reload()
     expect(answers).to_have_count(2)
     page.get_by_role("button", name="New chat").click()
@@ -42,7 +57,7 @@ def test_a_conversation_goes_on_and_is_there_after_a_reload(open_page: OpenPage,
 
 def test_markdown_is_rendered_and_pictures_elsewhere_are_not_loaded(open_page: OpenPage) -> None:
     page = open_page()
-    say(page, "test/markdown", "show me")
+    say(page, "up/markdown", "show me")
     over(page)
     expect(last(page).get_by_role("heading", name="Lines and trunks")).to_be_visible()
     expect(last(page).get_by_role("cell", name="vermilion")).to_be_visible()
@@ -56,7 +71,7 @@ def test_markdown_is_rendered_and_pictures_elsewhere_are_not_loaded(open_page: O
 
 def test_reasoning_is_shown_while_it_comes_and_folded_when_the_answer_is_there(open_page: OpenPage) -> None:
     page = open_page()
-    say(page, "test/think", "think")
+    say(page, "up/think", "think")
     expect(last(page).get_by_text("Thinking…")).to_be_visible()
     over(page)
     expect(last(page).get_by_text("Step 3:")).to_be_hidden()
@@ -64,7 +79,7 @@ def test_reasoning_is_shown_while_it_comes_and_folded_when_the_answer_is_there(o
     expect(last(page).get_by_text("Step 3:")).to_be_visible()
 
 
-def test_tool_calls_are_shown_and_their_results_sent(open_page: OpenPage, gateway: FakeGateway) -> None:
+def test_tool_calls_are_shown_and_their_results_sent(open_page: OpenPage) -> None:
     page = open_page()
     page.get_by_role("button", name="Options").click()
     page.get_by_label("Tools (JSON)").fill("{}")
@@ -73,36 +88,15 @@ def test_tool_calls_are_shown_and_their_results_sent(open_page: OpenPage, gatewa
     page.get_by_role("button", name="Use the example tool").click()
     page.get_by_label("System prompt").fill("Be brief.")
     page.get_by_role("button", name="Save").click()
-    say(page, "test/tools", "weather?")
+    first = sent_by(page, lambda: say(page, "up/tools", "weather?"))
     expect(last(page)).to_contain_text('"city": "Lisbon"')
     page.get_by_label("Result of get_weather").fill("19 degrees")
-    page.get_by_role("button", name="Send results").click()
+    second = sent_by(page, page.get_by_role("button", name="Send results").click)
     expect(last(page)).to_contain_text("The tool says: 19 degrees")
-    assert gateway.requests[0]["tools"][0]["function"]["name"] == "get_weather"
-    roles = [message["role"] for message in gateway.requests[1]["messages"]]
-    assert roles == ["system", "user", "assistant", "tool"]
-    assert gateway.requests[1]["messages"][3] == {"role": "tool", "tool_call_id": "call_1", "content": "19 degrees"}
-
-
-def test_a_picture_is_made_as_asked_and_can_be_kept(open_page: OpenPage, gateway: FakeGateway, tmp_path: Path) -> None:
-    page = open_page()
-    choose(page, "local/image")
-    page.get_by_text("16:9", exact=True).click()
-    page.get_by_label("Size").select_option("2K")
-    page.get_by_label("File type").select_option("png")
-    say(page, "local/image", "a red bicycle in the rain")
-    expect(last(page).get_by_role("progressbar")).to_be_visible()
-    picture = last(page).get_by_role("img", name="Picture made by the model")
-    expect(picture).to_be_visible()
-    assert picture.evaluate("async i => (await i.decode(), [i.naturalWidth, i.naturalHeight])") == [480, 270]
-    expect(last(page)).to_contain_text("480 × 270 · PNG")
-    expect(last(page).locator(".prose")).to_have_text("Here is the picture.")
-    asked = gateway.requests[0]
-    assert (asked["aspect_ratio"], asked["image_size"], asked["output_format"]) == ("16:9", "2K", "png")
-    with page.expect_download() as download:
-        last(page).get_by_role("link", name="Download").click()
-    download.value.save_as(tmp_path / "kept.png")
-    assert (tmp_path / "kept.png").read_bytes() == png(480, 270)
+    assert first.post_data_json["tools"][0]["function"]["name"] == "get_weather"
+    messages = second.post_data_json["messages"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool"]
+    assert messages[3] == {"role": "tool", "tool_call_id": "call_1", "content": "19 degrees"}
 
 
 GIVE = """([bytes, kind]) => {
@@ -114,11 +108,11 @@ GIVE = """([bytes, kind]) => {
 }"""
 
 
-def test_pictures_are_attached_by_choice_paste_and_drag(open_page: OpenPage, gateway: FakeGateway) -> None:
+def test_pictures_are_attached_by_choice_paste_and_drag(open_page: OpenPage, provider: Provider) -> None:
     page = open_page()
     name = '<img src=x onerror="window.hacked=1">.png'
     page.locator("input[type=file]").set_input_files(
-        [a_file(name, "image/png", png(8, 8, 3)), a_file("a.txt", "text/plain", b"-")]
+        [a_file(name, "image/png", png(8, 8)), a_file("a.txt", "text/plain", b"-")]
     )
     expect(page.get_by_role("alert")).to_contain_text("a.txt is no PNG")
     page.evaluate(GIVE, [list(png(9, 9)), "paste"])
@@ -127,143 +121,114 @@ def test_pictures_are_attached_by_choice_paste_and_drag(open_page: OpenPage, gat
     page.evaluate(GIVE, [list(png(10, 10)), "drop"])
     expect(page.get_by_role("button", name="Remove ")).to_have_count(3)
     page.get_by_role("button", name=f"Remove {name}").click()
-    say(page, "local/text", "what is it?")
+    say(page, "up/words", "what is it?")
     over(page)
-    parts = gateway.requests[0]["messages"][0]["content"]
+    parts = provider.asked[-1]["messages"][0]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url", "image_url"]
     assert parts[1]["image_url"]["url"].startswith("data:image/png;base64,")
 
 
-def test_a_film_shows_its_progress_and_plays(open_page: OpenPage, gateway: FakeGateway) -> None:
-    gateway.video_s = 4
+def test_stop_ends_the_work_and_says_so(open_page: OpenPage, provider: Provider) -> None:
     page = open_page()
-    say(page, "local/video", "waves at sunset")
-    expect(last(page).get_by_role("progressbar")).to_have_attribute("aria-valuenow", SOME)
-    expect(last(page)).to_contain_text("left")
-    film = last(page).locator("video")
-    expect(film).to_be_visible(timeout=15_000)
-    assert "/v1/media/cov_" in str(film.get_attribute("poster"))
-    play = "async v => { v.muted = true; await v.play(); await new Promise(f => v.onended = f); return v.currentTime }"
-    assert film.evaluate(play) == pytest.approx(2, abs=0.2)
-
-
-def test_a_reload_in_mid_video_takes_the_stream_up_again(open_page: OpenPage, gateway: FakeGateway) -> None:
-    gateway.video_s = 6
-    page = open_page()
-    say(page, "local/video", "waves")
-    expect(last(page).get_by_role("progressbar")).to_have_attribute("aria-valuenow", SOME)
-    page.reload()
-    expect(last(page).get_by_role("progressbar")).to_be_visible()
-    expect(last(page).locator("video")).to_be_visible(timeout=15_000)
-    assert len(gateway.requests) == 1
-    assert page.evaluate(STORED)["reasoning"] == "".join(f"Filming {percent} %\n" for percent in range(5, 100, 5))
-
-
-def test_a_reload_before_anything_came_joins_the_same_job(open_page: OpenPage, gateway: FakeGateway) -> None:
-    page = open_page()
-    page.route("**/v1/chat/completions", lambda _: None)  # the answer's head never comes
-    say(page, "local/video", "waves")
-    expect(last(page).get_by_role("progressbar")).to_be_visible()
-    page.wait_for_function(f"({STORED})().then((turn) => turn?.role === 'assistant')")
-    page.unroute_all()
-    page.reload()
-    expect(last(page).locator("video")).to_be_visible(timeout=15_000)
-    assert gateway.headers[0]["idempotency-key"] == page.evaluate(STORED)["id"]
-
-
-def test_a_lost_connection_in_mid_video_is_taken_up_without_a_double(open_page: OpenPage, gateway: FakeGateway) -> None:
-    gateway.drop_connections = 2
-    page = open_page()
-    say(page, "local/video", "waves")
-    expect(last(page).locator("video")).to_be_visible(timeout=15_000)
-    assert gateway.drop_connections == 0
-    assert page.evaluate(STORED)["reasoning"].count("Filming 5 %") == 1
-
-
-def test_stop_ends_the_work_and_says_so(open_page: OpenPage, gateway: FakeGateway) -> None:
-    page = open_page()
-    say(page, "test/endless", "go on")
+    provider.left.clear()
+    say(page, "up/endless", "go on")
     expect(last(page)).to_contain_text("line 3")
     page.get_by_role("button", name="Stop").click()
     expect(last(page)).to_contain_text("Stopped.")
     expect(page.get_by_role("button", name="Send")).to_be_visible()
-    with page.expect_response(lambda answer: answer.request.method == "DELETE") as stopped:
-        say(page, "local/video", "waves")
-        expect(last(page).get_by_role("progressbar")).to_have_attribute("aria-valuenow", SOME)
-        page.get_by_role("button", name="Stop").click()
-    assert stopped.value.status == 204
-    assert [stream.stopped for stream in gateway.streams.values()] == [False, True]
+    assert provider.left.wait(10)
 
 
-def test_try_again_asks_anew_in_the_place_of_the_old_answer(open_page: OpenPage, gateway: FakeGateway) -> None:
+def test_an_answer_that_breaks_off_at_the_provider_says_so(open_page: OpenPage) -> None:
     page = open_page()
-    choose(page, "local/image")
-    page.get_by_text("9:16", exact=True).click()
-    say(page, "local/image", "a tree")
-    page.get_by_role("button", name="Try again").click()
-    expect(last(page).get_by_role("img", name="Picture made by the model")).to_be_visible()
-    expect(page.get_by_role("article", name="Answer of")).to_have_count(1)
-    first, second = gateway.requests
-    assert first == second
-    assert gateway.headers[0]["idempotency-key"] != gateway.headers[1]["idempotency-key"]
-
-
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
-        ("test/refused", ["This call failed.", "The budget of key anna is spent.", "402 budget_exceeded"]),
-        ("test/breaks", ["A trunk line", "This call failed.", "ended in the middle", "upstream_incomplete"]),
-        ("test/cut", ["A trunk line", "This answer was cut.", "ended without its end mark"]),
-    ],
-)
-def test_a_failed_or_cut_stream_says_so(open_page: OpenPage, model: str, says: list[str]) -> None:
-    page = open_page()
-    say(page, model, "hello")
-    for text in says:
-        expect(last(page)).to_contain_text(text)
+    say(page, "up/breaks", "hello")
     over(page)
+    for text in ("A trunk line is", "This call failed.", "upstream_incomplete"):
+        expect(last(page)).to_contain_text(text)
+
+
+def test_an_answer_whose_line_is_cut_says_so(open_page: OpenPage, cable: Cable) -> None:
+    page = open_page(base=cable.url)
+    say(page, "up/endless", "hello")
+    expect(last(page)).to_contain_text("line 3")
+    cable.cut()
+    expect(last(page)).to_contain_text("This answer was cut. The connection was lost")
+    expect(last(page)).to_contain_text("line 3")
+    page.get_by_role("button", name="Try again").click()
+    expect(last(page)).to_contain_text("This call failed. The connection was lost")
+    cable.mend()
+    page.get_by_role("button", name="Try again").click()
+    expect(last(page)).to_contain_text("line 3")
 
 
 def test_a_text_answer_that_a_reload_ended_says_so(open_page: OpenPage) -> None:
     page = open_page()
-    say(page, "test/endless", "go on")
+    say(page, "up/endless", "go on")
     expect(last(page)).to_contain_text("line 20")
     page.reload()
     expect(last(page)).to_contain_text("This answer was cut. The page was left while it was being written")
     expect(last(page)).to_contain_text("line 3")
 
 
-def test_the_request_is_there_as_code_without_the_key(open_page: OpenPage, running: Running) -> None:
-    running.gateway.key = "sk-secret"
+def test_the_code_that_is_copied_runs(open_page: OpenPage, real: str, tmp_path: Path) -> None:
     page = open_page()
-    page.get_by_role("textbox", name="API key").fill("sk-secret")
-    page.get_by_role("button", name="Save").click()
-    say(page, "local/image", "it's a 'quoted' tree")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate(GIVE, [[*png(300, 300)] * 3, "paste"])
+    asked = sent_by(page, lambda: say(page, "up/words", 'it\'s a "quoted" $tree 🌲\nJSON'))
+    over(page)
     page.get_by_role("button", name="Copy as code").click()
     dialog = page.get_by_role("dialog")
-    signs = {"curl": "curl -N", "Node": 'import OpenAI from "openai"', "Python": "from openai import OpenAI"}
-    for language, sign in signs.items():
+    programs = {}
+    for language in ("curl", "Python", "Node"):
         dialog.get_by_text(language, exact=True).click()
-        code = dialog.locator("pre").inner_text()
-        assert sign in code
-        assert f"{running.url}v1" in code
-        assert "sk-secret" not in code
-    compile(code, "snippet", "exec")
-    dialog.get_by_text("curl", exact=True).click()
-    body = dialog.locator("pre").inner_text().partition("-d '")[2].strip().removesuffix("'").replace("'\\''", "'")
-    assert json.loads(body) == running.gateway.requests[0]
+        assert "base64,…" in dialog.locator("pre").inner_text()
+        dialog.get_by_role("button", name="Copy").click()
+        programs[language] = page.evaluate("navigator.clipboard.readText()")
+        assert f"{real}v1" in programs[language]
+    body = programs["curl"].partition("<<'JSON'\n")[2].removesuffix("JSON\n")
+    assert json.loads(body) == asked.post_data_json
+    (ROOT / "web" / "node_modules" / ".copied.mjs").write_text(programs["Node"])
+    commands: dict[str, list[Any]] = {
+        "curl": ["sh", "-c", programs["curl"]],
+        "Python": [sys.executable, "-c", programs["Python"]],
+        "Node": ["node", ROOT / "web" / "node_modules" / ".copied.mjs"],
+    }
+    said = {name: subprocess.run(run, capture_output=True, check=True, cwd=tmp_path) for name, run in commands.items()}
+    assert b"data: [DONE]" in said["curl"].stdout
+    assert said["Python"].stdout == said["Node"].stdout == b"A trunk line carries what many branches bring, as told."
 
 
-def test_a_wrong_key_is_asked_for_again(open_page: OpenPage, gateway: FakeGateway) -> None:
-    gateway.key = "sk-right"
-    page = open_page()
-    expect(page.get_by_role("dialog", name="API key")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("alert")).to_contain_text("The API key is missing or wrong.")
-    page.get_by_role("button", name="Enter a key").click()
-    page.get_by_role("textbox", name="API key").fill("sk-right")
+def test_a_wrong_key_is_asked_for_again_and_never_in_code(open_page: OpenPage, locked: str) -> None:
+    admin = open_page("admin/#/keys", base=locked)
+    admin.get_by_role("button", name="New key").click()
+    admin.get_by_role("textbox", name="Name", exact=True).fill("playground")
+    admin.get_by_role("button", name="Make the key").click()
+    key = admin.get_by_test_id("new-key").inner_text()
+    expect(admin.get_by_role("dialog")).to_contain_text("Every call now needs a key")
+    page = open_page(base=locked)
+    say(page, "up/words", "hello")
+    expect(last(page).get_by_role("alert")).to_contain_text("401 invalid_api_key")
+    last(page).get_by_role("button", name="Enter a key").click()
+    page.get_by_role("textbox", name="API key").fill(key)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Model: local/text")).to_be_visible()
+    page.get_by_role("button", name="Try again").click()
+    expect(last(page)).to_contain_text("as told.")
+    over(page)
+    page.get_by_role("button", name="Copy as code").click()
+    code = page.get_by_role("dialog").locator("pre").inner_text()
+    assert "TRUNKLINE_API_KEY" in code
+    assert key not in code
+    page.keyboard.press("Escape")
+    admin.get_by_role("button", name="Use it in the playground").click()
+    admin.get_by_role("dialog").get_by_role("button", name="Close").click()
+    assert admin.evaluate("localStorage.getItem('trunkline.key')") == key
+    admin.get_by_role("button", name="Edit playground").click()
+    admin.get_by_text("More limits").click()
+    admin.get_by_label("Expires").fill("2020-01-01T00:00")
+    admin.get_by_role("button", name="Save").click()
+    expect(admin.get_by_role("listitem").filter(has_text="playground")).to_contain_text("expired")
+    say(page, "up/words", "and now?")
+    expect(last(page).get_by_role("alert")).to_contain_text("invalid_api_key")
 
 
 def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
@@ -274,55 +239,41 @@ def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
     page.keyboard.type("one line")
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("another")
+    choose(page, "up/words")
     page.keyboard.press("Enter")
     expect(page.get_by_role("article", name="You")).to_have_text("one line another")
     over(page)
     page.get_by_role("button", name="Model:").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("combobox", name="Find a model")).to_be_focused()
+    page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Model: test/markdown")).to_be_visible()
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    page.get_by_role("button", name="Options").press("Enter")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        assert page.evaluate(
+            "document.activeElement.closest('dialog') !== null || document.activeElement === document.body"
+        )
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Options")).to_be_focused()
 
 
-WATCH = """() => {
-    Object.assign(window, { frames_: 0, longest: 0, drawn: 0 });
-    let before = performance.now();
-    const frame = (now) => {
-        frames_ += 1; longest = Math.max(longest, now - before); before = now;
-        requestAnimationFrame(frame);
-    };
-    requestAnimationFrame(frame);
-    new MutationObserver(() => drawn += 1).observe(document.querySelector("main"), { childList: true, subtree: true });
-}"""
-
-
-def test_nine_thousand_chunks_in_three_seconds_are_drawn_by_the_frame(open_page: OpenPage) -> None:
-    page = open_page()
-    page.evaluate(WATCH)
-    say(page, "test/flood", "as fast as you can")
-    expect(last(page)).to_contain_text("word8998", timeout=30_000)
-    expect(last(page)).to_contain_text("31 → 9,000", timeout=30_000)
-    frames, drawn, longest = page.evaluate("[frames_, drawn, longest]")
-    print(f"9,000 chunks: {frames} frames, {drawn} times drawn, longest frame {longest:.0f} ms")
-    assert 10 < drawn <= frames + 20
-    words = last(page).locator(".prose").inner_text().split()
-    sent = [f"word{number}" for number in range(9000) if number % 60 not in {30, 59}]
-    assert [word for word in words if word.startswith("word")] == sent
-
-
-@pytest.mark.parametrize("model", ["test/hostile", "test/hostile-image", "onerror"])
+@pytest.mark.parametrize("model", ["up/hostile", "up/evil_tools", "up/wrong", HOSTILE_NAME])
 def test_nothing_a_model_says_or_is_called_runs(open_page: OpenPage, model: str) -> None:
     page = open_page()
     text = '<img src=x onerror="window.hacked=1">'
     say(page, model, text)
     over(page)
-    inside = last(page).locator(".prose")
-    assert inside.locator("script, iframe, svg, form, object, [onerror], [onload], [style]").count() == 0
+    inside = last(page).locator(".prose, form, .note")
+    assert inside.locator("script, iframe, svg:not([aria-hidden]), object, [onerror], [onload], img").count() == 0
     for link in inside.locator("a[href]").all():
         assert str(link.get_attribute("href")).startswith("https://")
-    page.get_by_role("button", name="Copy as code").click()
+    last(page).get_by_role("button", name="Copy as code").click()
     page.keyboard.press("Escape")
+    last(page).get_by_role("button", name="Inspect").click()
+    panel = page.get_by_role("complementary", name="Inspector")
+    expect(panel.get_by_role("table").or_(panel.get_by_text("not kept"))).to_be_visible()
     page.reload()
     expect(page.get_by_role("article", name="You")).to_have_text(text)

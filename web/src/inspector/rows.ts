@@ -14,6 +14,8 @@ export interface ShownRow {
   raw: string;
   offset: number;
   departures: Departure[];
+  /** Of these: what no row before says too. */
+  fresh: Departure[];
   chunks: SentChunk[];
 }
 
@@ -26,19 +28,25 @@ export interface Piece {
 export function shownRows(rows: Row[], departures: Departure[], received: Received[] = []): ShownRow[] {
   const total = rows.reduce((sum, row) => sum + row.chunks.length, 0);
   let next = 0;
+  const said = new Set<string>();
+  const isFresh = ({ rule, message }: Departure) => {
+    const before = said.size;
+    return said.add(`${rule} ${message}`).size > before;
+  };
   return rows.map((row) => ({
     t: row.t_ms,
     line: row.line,
     raw: row.raw,
     offset: row.offset,
     departures: row.departures.flatMap((index) => departures[index] ?? []),
+    fresh: row.departures.flatMap((index) => departures[index] ?? []).filter(isFresh),
     chunks: row.chunks.map((data) => ({ data, t: (total === received.length ? received[next++]?.t : null) ?? null })),
   }));
 }
 
 /** Rows of what the page received alone. */
 export function receivedRows(received: Received[]): ShownRow[] {
-  return received.map(({ t, data }) => ({ t, line: null, raw: "", offset: 0, departures: [], chunks: [{ t, data }] }));
+  return received.map(({ t, data }) => ({ t, line: null, raw: "", offset: 0, departures: [], fresh: [], chunks: [{ t, data }] }));
 }
 
 /** A row's pieces without the beginning that the row before has too (and that holds no fault): what is new is seen at once. */

@@ -41,7 +41,11 @@ class Prefs {
 
 export const prefs = new Prefs();
 
-/** The text of `name` in the chosen language; `{x}` is replaced by `values.x`. */
+/** The text of `name` in the chosen language; `{x}` is replaced by `values.x`, `{x|one|more}` by what fits its number. */
 export function t(name: keyof Words, values: Record<string, string | number> = {}): string {
-  return words[prefs.language][name].replace(/\{(\w+)\}/g, (whole, key: string) => String(values[key] ?? whole));
+  return words[prefs.language][name].replace(/\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g, (whole, key: string, one?: string, more?: string) => {
+    const value = values[key];
+    if (value === undefined) return whole;
+    return one === undefined ? String(value) : String(value) === "1" ? one : (more ?? "");
+  });
 }

@@ -92,7 +92,8 @@ export class Answer {
 
   constructor(
     record: Partial<AnswerRecord> & Pick<AnswerRecord, "id" | "model" | "kind" | "request">,
-    private readonly changed: () => void,
+    /** `now`: it must be kept at once. */
+    private readonly changed: (now?: boolean) => void,
   ) {
     this.id = record.id;
     this.model = record.model;
@@ -150,6 +151,19 @@ export class Answer {
     else this.end("cut", { code: "page_reloaded", message: "" });
   }
 
+  /** A stream that lasts was lost sight of for too long: it is asked for again, the work is not. */
+  get canTakeUp(): boolean {
+    return this.status === "cut" && this.streamId !== null;
+  }
+
+  async takeUp(): Promise<void> {
+    if (!this.canTakeUp) return;
+    this.status = "streaming";
+    this.fault = null;
+    this.finished = false;
+    await this.guard(() => this.again());
+  }
+
   /** Stop the work, here and at the provider. */
   stop(): void {
     if (!this.live) return;
@@ -196,7 +210,7 @@ export class Answer {
       if (name === "x-request-id" || name.startsWith("x-trunkline-")) answered[name] ??= value;
     this.answered = answered;
     if (this.now.timing.head === null) this.now.timing = { ...this.now.timing, head: performance.now() - this.sent };
-    this.changed();
+    this.changed(true);
     await readEvents(response.body, (event) => this.take(event));
   }
 

@@ -59,7 +59,7 @@ export class Conversation {
     this.model = record.model;
     this.options = { ...noOptions, ...record.options };
     this.changedAt = record.changedAt;
-    this.turns = record.turns.map((turn) => (turn.role === "assistant" ? new Answer(turn, () => this.save()) : turn));
+    this.turns = record.turns.map((turn) => (turn.role === "assistant" ? new Answer(turn, (now) => this.save(now)) : turn));
   }
 
   get live(): Answer | null {
@@ -89,7 +89,7 @@ export class Conversation {
   private answer(model: Model, params: MediaParams): void {
     const kind: Kind = model.trunkline?.kind ?? "text";
     const request = this.body(model.id, kind, params);
-    const answer = new Answer({ id: newId(), model: model.id, kind, request }, () => this.save());
+    const answer = new Answer({ id: newId(), model: model.id, kind, request }, (now) => this.save(now));
     this.model = model.id;
     this.turns = [...this.turns, answer];
     this.write(); // before it is asked for: a page that is loaded again finds its job
@@ -127,10 +127,10 @@ export class Conversation {
   }
 
   /** Keep it, at most twice a second while an answer comes in. */
-  save(): void {
+  save(now = false): void {
     if (!this.turns.length) return;
     this.changedAt = Date.now();
-    if (this.live) this.saving ??= setTimeout(() => this.write(), 500);
+    if (this.live && !now) this.saving ??= setTimeout(() => this.write(), 500);
     else this.write();
   }
 
@@ -145,7 +145,7 @@ export class Conversation {
       changedAt: this.changedAt,
       turns: this.turns.map((turn) => (turn.role === "assistant" ? turn.record() : turn)),
     };
-    void store.put($state.snapshot(record));
+    void store.put(record).catch((error: unknown) => console.warn("the conversation is not kept:", error));
   }
 }
 

@@ -3,20 +3,17 @@ import { at } from "../lib/base";
 
 export type Language = "curl" | "python" | "node";
 
-/** The request with long data URLs shortened; a key is never written, only the name of a variable. */
-function shown(request: Record<string, unknown>): Record<string, unknown> {
-  const text = JSON.stringify(request).replace(/"data:([\w/+.-]+);base64,[^"]{64,}"/g, '"data:$1;base64,…"');
-  return JSON.parse(text) as Record<string, unknown>;
-}
+/** A program with the data of attached pictures shortened, to be looked at. */
+export const shortened = (code: string) => code.replace(/(data:[\w/+.-]+;base64,)[\w/+=]{64,}/g, "$1…");
 
 const OWN = new Set(["model", "messages", "stream", "stream_options", "temperature", "max_tokens", "tools", "n"]);
 
-export function snippet(language: Language, request: Record<string, unknown>): string {
-  const body = shown(request);
+/** The request as a program that can be run; a key is never written, only the name of a variable. */
+export function snippet(language: Language, body: Record<string, unknown>): string {
   const root = at("v1");
   if (language === "curl") {
-    const json = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
-    return `curl -N ${root}/chat/completions \\\n  -H "Authorization: Bearer $TRUNKLINE_API_KEY" \\\n  -H "Content-Type: application/json" \\\n  -d '${json}'\n`;
+    // By standard input: a picture is longer than an argument may be. JSON has no line that is JSON alone.
+    return `curl -N ${root}/chat/completions \\\n  -H "Authorization: Bearer \${TRUNKLINE_API_KEY:-none}" \\\n  -H "Content-Type: application/json" \\\n  -d @- <<'JSON'\n${JSON.stringify(body, null, 2)}\nJSON\n`;
   }
   const known = Object.entries(body).filter(([name]) => OWN.has(name));
   const extra = Object.fromEntries(Object.entries(body).filter(([name]) => !OWN.has(name)));
@@ -29,7 +26,7 @@ export function snippet(language: Language, request: Record<string, unknown>): s
       `for chunk in stream:\n    if chunk.choices and chunk.choices[0].delta.content:\n        print(chunk.choices[0].delta.content, end="", flush=True)\n`
     );
   }
-  const json = JSON.stringify(body, null, 2).replaceAll("\n", "\n");
+  const json = JSON.stringify(body, null, 2);
   return (
     `import OpenAI from "openai";\n\nconst client = new OpenAI({ baseURL: ${JSON.stringify(root)}, apiKey: process.env.TRUNKLINE_API_KEY ?? "none" });\n` +
     `const stream = await client.chat.completions.create(${json});\n` +
