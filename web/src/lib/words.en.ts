@@ -158,7 +158,7 @@ export const en = {
   degraded: "reads it wrongly",
   error: "raises",
   empty: "silently nothing",
-  noTrace: "The provider’s bytes of this call are not kept, or no longer (the last 32 calls are, for 15 minutes); below is what this page received.",
+  noTrace: "The provider’s bytes of this call are not here: each replica keeps those of its last 32 calls, for 15 minutes. Below is what this page received.",
   noTraceOfJobs: "Pictures and films come from jobs, which keep no trace of the provider’s bytes; below is what this page received.",
   traceNeedsAdmin: "What the provider sent is shown to the operator. Below is what this page received.",
   traceCut: "Only the first 2 MiB were kept.",
