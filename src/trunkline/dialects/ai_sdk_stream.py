@@ -10,9 +10,13 @@ from msgspec import Struct
 
 from trunkline.core.dialect import ChatDialect
 from trunkline.core.errors import UpstreamError
+from trunkline.core.events import Event
 from trunkline.wire.answer import AnswerDecoder
 from trunkline.wire.error_body import read_error, read_error_body
+from trunkline.wire.frame import Frame
+from trunkline.wire.loose import read_loose
 from trunkline.wire.media_shapes import media_of
+from trunkline.wire.mend import mend
 from trunkline.wire.openai_request import build_openai
 from trunkline.wire.read import as_text
 from trunkline.wire.reader import EventReader
@@ -57,6 +61,19 @@ class Decoder(AnswerDecoder[_Part]):
     """Parts → events."""
 
     kind = _Part
+
+    def feed(self, frames: list[Frame]) -> list[Event]:
+        """Read the next frames: a code says the type of what stands behind it."""
+        for frame in frames:
+            if frame.event in _CODES and frame.kind == "json":
+                frame.value = self._coded(frame)
+        return super().feed(frames)
+
+    def _coded(self, frame: Frame) -> _Part:
+        said = read_loose(frame.data, self.notes, frame.line)
+        part = mend(said, _Part) or _Part(delta=as_text(said))
+        part.type = _CODES[frame.event]
+        return part
 
     def read(self, value: _Part) -> bool:
         """Read one part."""
@@ -106,24 +123,6 @@ class Decoder(AnswerDecoder[_Part]):
             self.media(media_of(url, "video" if mime.startswith("video/") else "image"))
 
 
-_decode = msgspec.json.Decoder(_Part).decode
-
-
-def parse(data: Any) -> _Part:
-    """Read a part, or a line with a code; raises msgspec.DecodeError."""
-    if bytes(data[1:2]) != b":":
-        return _decode(data)
-    kind = _CODES.get(bytes(data[:1]).decode("latin-1"), "data")
-    text = data[2:]
-    if kind in ("data", "source", "reasoning-part", "tool-output"):
-        return _Part(kind)
-    if bytes(text[:1]) == b'"':
-        return _Part(kind, delta=msgspec.json.decode(text, type=str))
-    part = _decode(text)
-    part.type = kind
-    return part
-
-
 def recognises(value: dict[str, Any]) -> bool:
     """UI messages begin with one of their types; lines are told by `wire.opening`."""
     return as_text(value.get("type")) in _TYPES
@@ -131,7 +130,7 @@ def recognises(value: dict[str, Any]) -> bool:
 
 DIALECT = ChatDialect(
     "ai_sdk_stream",
-    parse,
+    msgspec.json.Decoder(_Part).decode,
     EventReader,
     Decoder,
     build_openai,

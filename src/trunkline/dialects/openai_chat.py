@@ -57,7 +57,7 @@ class ChatDecoder:
             if self._failed:
                 break
             if frame.kind == "json":
-                chunk = frame.value
+                chunk = frame.value if frame.event not in ERROR_EVENTS else None  # then more than a text counts
                 if type(chunk) is str and not self._ended:
                     self._states[0].text(chunk, None, frame.line, out)
                     continue

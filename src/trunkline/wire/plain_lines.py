@@ -83,11 +83,12 @@ class _LineReader:
 
 
 class CodedLineReader(_LineReader):
-    """Reads lines such as `0:"text"`, each a frame as it is."""
+    """Reads lines such as `0:"text"`, each a frame whose event is its code."""
 
     def _read_line(self, line: bytes, frames: list[Frame]) -> None:
-        if line.strip():
-            frames.append(Frame("json", line, self._value(line), "", self.line))
+        code, _, text = line.partition(b":")
+        if text:
+            frames.append(Frame("json", text, self._value(text), code[:8].decode("latin-1"), self.line))
 
 
 class TextEventReader(_LineReader):
