@@ -181,9 +181,11 @@ class ChatLine:
             self._certain = True  # the usual answer of the usual dialect
         elif value := as_dict(read_loose(frame.data, Notes())):
             other = recognise(value, self.dialect.name)
+            ours = other is None and self.dialect.recognises(value)
+            value.clear()  # what is read anew is not held twice
             if other is not None:
                 self._switch(other, frames[at:], frame.line)
-            elif not self.dialect.recognises(value):
+            elif not ours:
                 self._keep(frame)
                 return
             self._certain = True

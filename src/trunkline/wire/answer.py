@@ -29,6 +29,7 @@ from trunkline.wire.read import as_dict
 
 S = TypeVar("S", bound=Struct)
 MAX_CHOICES = 128
+_LARGE = 1024 * 1024
 
 
 class AnswerDecoder(Generic[S]):
@@ -189,6 +190,8 @@ class AnswerDecoder(Generic[S]):
         value = frame.value
         if value is None:
             value = mend(read_loose(frame.data, self.notes, frame.line), self.kind)
+        elif len(frame.data) > _LARGE and not self.notes.thorough:
+            frame.data = b""  # a picture in it is not held once more
         if value is not None and frame.event not in ERROR_EVENTS and self.read(value):
             return
         whole = as_dict(read_loose(frame.data, Notes()))
