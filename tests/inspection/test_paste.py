@@ -116,6 +116,12 @@ def test_every_byte_is_led_back(name: str) -> None:
             assert given_bytes[capture.origin(capture.data.index(word)) :].startswith(word)
 
 
+def test_half_a_character_at_the_end_has_its_place() -> None:
+    given_bytes = b"\xff\xfe" + "data: x\n".encode("utf-16-le") + b"0"
+    capture = unwrap(given_bytes)
+    assert [capture.origin(len(capture.data)), capture.origin(0)] == [len(given_bytes), 2]
+
+
 def test_a_plain_capture_passes_untouched() -> None:
     for case in cases():
         if not (case.folder / "upstream.bin").exists():

@@ -40,9 +40,9 @@ def utf16(data: bytes) -> Unwrapped | None:
     out = Unwrapped(data)
     position = 2
     for run in re.findall(r"[\x00-\x7f]+|[^\x00-\x7f]", data[2:].decode(encoding, "replace")):
-        size = len(run.encode(encoding))
-        out.put(run.encode(), position, position + size)
-        position += size
+        end = min(position + len(run.encode(encoding)), len(data))  # half a character may end it
+        out.put(run.encode(), position, end)
+        position = end
     return out
 
 
