@@ -105,7 +105,8 @@ static bool step(Connection *c) {
     case OPENING:
       c->stage = MIDDLE;
       if (!put(c, &plan->opening)) return false;
-      break;
+      if (plan->kind != PACED || c->left_bytes) break;
+      [[fallthrough]]; // providers send the role with the first words
     case MIDDLE:
       if (plan->kind == IMAGE) c->number++;
       if (!(plan->kind == IMAGE ? put(c, &plan->picture) : put_stamped(c))) return false;

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
@@ -21,6 +21,12 @@ class Pieces:
     async def read(self) -> bytes:
         return self._pieces.pop(0) if self._pieces else b""
 
+    async def pipe(self, take: Callable[[bytes], bool]) -> bool:
+        while piece := await self.read():
+            if not take(piece):
+                return False
+        return True
+
     async def body(self, max_bytes: int) -> bytes:
         rest, self._pieces = b"".join(self._pieces), []
         assert len(rest) <= max_bytes
@@ -39,6 +45,10 @@ async def test_the_key_is_taken_out_however_the_answer_is_cut(size: int) -> None
     assert await answer.read() == b""
     answer = Unrepeated(Pieces(*pieces), SECRET)
     assert await answer.read() + await answer.body(1000) == WITHOUT
+    answer, piped = Unrepeated(Pieces(*pieces), SECRET), bytearray()
+    assert not await answer.pipe(lambda piece: len(piped.__iadd__(piece)) == 0)
+    assert await answer.pipe(lambda piece: len(piped.__iadd__(piece)) > 0)
+    assert piped == WITHOUT
 
 
 async def all_of(answer: Unrepeated) -> AsyncIterator[bytes]:

@@ -1,6 +1,7 @@
 """One try at one target: its request, its answer as events, its time limits."""
 
 import asyncio
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -19,6 +20,8 @@ from trunkline.quirks import QUIRKS
 from trunkline.routing import order
 from trunkline.wire.frame import MAX_EVENT_BYTES
 
+Take = Callable[[list[Event]], bool]
+"""Takes events; False: no more for now."""
 ERROR_BODY_BYTES = 1024 * 1024
 LARGE_BYTES = 1 << 20
 """Answers, and events, longer than this are read one in a turn of the loop: a picture of 20 MB takes some 20 ms."""
@@ -45,7 +48,7 @@ _ANSWERS = frozenset(ANSWERS)
 
 
 class Attempt:
-    """Reads one target's answer. `first` once, then `read` until `over`; `aclose` always."""
+    """Reads one target's answer. `first` once, then `read` or `pipe` until `over`; `aclose` always."""
 
     def __init__(  # noqa: PLR0913 - what an attempt is made of
         self,
@@ -77,6 +80,8 @@ class Attempt:
         self._answering = False
         self._pieces: list[bytes] = []  # of an unstreamed answer, or of an error
         self._held_bytes = 0  # of the event that is not whole, or of the answer
+        self._take: Take = _nobody
+        self._later = b""  # of a large event that may be whole, to be read in a turn of its own
         self.refused_stream_options = False
 
     @property
@@ -147,6 +152,50 @@ class Attempt:
                 self._whole_at = self._held_bytes = 0  # of the event that is not whole, or of the answer
                 return events
             self._held_bytes += len(data)
+
+    async def pipe(self, take: Take) -> None:
+        """Hand the next events to `take` as they come, until it says False or they are the last."""
+        response, line = self._response, self._line
+        assert response is not None  # noqa: S101 - `first` has opened it
+        self._take = take
+        while not self.over:
+            self._later = b""
+            self._deadline.arm(self._limit())
+            try:
+                if await response.pipe(self._fed):
+                    events = line.close()
+                elif self._later:
+                    events = await self._feed_large(self._later)
+                    self._held_bytes = 0 if events else self._held_bytes + len(self._later)
+                else:
+                    return
+            except HttpError as error:
+                events = line.close(f"the upstream's connection broke: {error}")
+            except asyncio.CancelledError:
+                if not self._deadline.caught():
+                    raise
+                events = self._timed_out()
+            finally:
+                self._deadline.disarm()
+            if events and not take(events):
+                return
+
+    def _fed(self, data: bytes) -> bool:
+        """Read bytes of a stream that has begun; False: no more for now."""
+        if self._held_bytes > LARGE_BYTES and b"}" in data:
+            self._later = data
+            return False
+        line = self._line
+        events = line.feed(data)
+        if not events:
+            self._held_bytes += len(data)
+        else:
+            self._whole_at = self._held_bytes = 0
+        if line.finished:
+            self._deadline.arm(self._limit())
+        else:
+            self._deadline.when = self._loop.time() + self._timeouts.idle_s
+        return not events or (self._take(events) and not line.over)
 
     async def _feed_large(self, data: bytes) -> list[Event]:
         """Read on in an event that is large, and may be whole by now."""
@@ -231,6 +280,10 @@ class Attempt:
         what = "the provider sent nothing for" if self._answering else "the provider's answer did not begin within"
         self.notes.add("upstream_incomplete")
         return [*self._line.fail(_timeout(limit, what))]
+
+
+def _nobody(_events: list[Event]) -> bool:
+    return False
 
 
 def answers(events: list[Event]) -> bool:

@@ -71,6 +71,13 @@ class CachedCall(ChatCall):
             self._heard += events
         return events
 
+    def _piped(self, events: list[Event]) -> bool:
+        """See `ChatCall`."""
+        events = self._metered(events)
+        if self._coming is not None:
+            self._heard += events
+        return not events or self._tell(events)
+
     async def close(self, end_reason: EndReason) -> None:
         """Settle; keep the answer if it is whole, and let those have it who wait for it."""
         coming, self._coming = self._coming, None

@@ -6,7 +6,7 @@ import time
 
 from msgspec.structs import replace
 
-from trunkline.calls.attempt import Attempt, answers
+from trunkline.calls.attempt import Attempt, Take, answers
 from trunkline.calls.gate import Admitted
 from trunkline.calls.hedge import Race
 from trunkline.calls.meter import CacheUse, Meter
@@ -17,6 +17,7 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.events import Event, Failed, Usage
 from trunkline.core.money import EndReason, usd
 from trunkline.core.route import Route, RouteTarget
+from trunkline.core.secret import SHORT_CHARS
 from trunkline.ingress.inline_media import InlineMedia
 from trunkline.routing import order
 from trunkline.routing.fallback import Failure, judge, retry_delay_s, verdict
@@ -47,7 +48,7 @@ class Targets:
 
 
 class ChatCall:
-    """One call. `begin` once, then `read` until it gives nothing; `close` always."""
+    """One call. `begin` once, then `read` until it gives nothing, or `pipe` until it is True; `close` always."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a call is made of
         self,
@@ -72,6 +73,7 @@ class ChatCall:
         self._asked: order.Attempt | None = None
         self._inline = InlineMedia()
         self._failed: Failed | None = None
+        self._tell: Take
 
     @property
     def target(self) -> RouteTarget | None:
@@ -128,6 +130,19 @@ class ChatCall:
             if events:  # a picture that stands in the text already leaves none
                 return events
         return []
+
+    async def pipe(self, take: Take) -> bool:
+        """Hand the next events to `take` as they come, until it says False; True: there are no more."""
+        attempt = self._attempt
+        if attempt is None or attempt.over:
+            return True
+        self._tell = take
+        await attempt.pipe(self._piped)
+        return attempt.over
+
+    def _piped(self, events: list[Event]) -> bool:
+        events = self._metered(events)
+        return not events or self._tell(events)
 
     async def close(self, end_reason: EndReason) -> None:
         """Let the upstream go and settle; `end_reason` is how the client's side ended."""
@@ -228,8 +243,9 @@ class ChatCall:
     def _unrepeated(self, failed: Failed) -> Failed:
         """Take the provider's key out of what it says."""
         key = self._asked.credential if self._asked else None
-        if key and key.reveal() in failed.message:
-            return replace(failed, message=failed.message.replace(key.reveal(), "***"))
+        secret = key.reveal() if key else ""
+        if len(secret) >= SHORT_CHARS and secret in failed.message:
+            return replace(failed, message=failed.message.replace(secret, "***"))
         return failed
 
 

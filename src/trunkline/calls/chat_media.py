@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from trunkline.calls.attempt import Take
 from trunkline.calls.chat import ChatCall, Targets
 from trunkline.calls.gate import Admitted
 from trunkline.calls.media_answer import ProgressPlace, told
@@ -157,6 +158,13 @@ class ChatMediaCall(ChatCall):
         """See `ChatCall`."""
         events = await super().read()
         return await self._until_said(events) if events else []
+
+    async def pipe(self, take: Take) -> bool:
+        """See `ChatCall`; what media become is waited for."""
+        while events := await self.read():
+            if not take(events):
+                return False
+        return True
 
     def _request_for(self, item: RouteTarget) -> ChatRequest:
         return self._prepared.of(item)

@@ -3,7 +3,7 @@
 Those of stored state (keys, money, jobs, streams, media index, leases) are in `core.state`, rates in `core.rates`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -52,6 +52,13 @@ class HttpResponse(Protocol):
 
         Reading slower than the upstream sends stops the upstream (a little over 256 KiB are held).
         Raises HttpError: `reset`, `incomplete` (fewer bytes than promised), `protocol`.
+        """
+
+    async def pipe(self, take: Callable[[bytes], bool]) -> bool:
+        """Hand each piece to `take` in the very callback that brings it, until `take` says False or all has come.
+
+        What a stream costs beside its bytes is the waking of who reads it: this wakes nobody. True: all has come.
+        Raises HttpError as `read` does.
         """
 
     async def body(self, max_bytes: int) -> bytes:

@@ -4,6 +4,9 @@ import hashlib
 import hmac
 from typing import NoReturn
 
+SHORT_CHARS = 8
+"""Shorter ones hide nothing in what providers say: they are words such as `none`, which any answer may hold."""
+
 
 class Secret:
     """A password, key or token. `name` says where it came from, in words that are safe to show and to store.

@@ -119,11 +119,8 @@ class Normaliser:
         """Whether the upstream has said that the stream is complete."""
         self.over = False
         """Whether the last event, `Ended` or `Failed`, has been given."""
-
-    @property
-    def finished(self) -> bool:
+        self.finished = False
         """Whether the answer is whole, and only numbers may follow: it is marked, or all choices have a finish."""
-        return self.marked or (bool(self._choices) and all(choice.finish for choice in self._choices))
 
     @property
     def held_usage(self) -> Usage | None:
@@ -141,6 +138,7 @@ class Normaliser:
                     out.append(event)
                     continue
             self._take(event, out)
+            self.finished = self.marked or (bool(choices) and all(choice.finish for choice in choices))
         return out
 
     def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:

@@ -41,6 +41,9 @@ class EventStream:
         self._begun_at = self._last_write
         self._headers: Headers = ()
         self._closed = False
+        self._pieces: Iterator[bytes] = iter(())
+        self._over = False
+        """The last event has been taken, though perhaps not written."""
 
     async def run(self, headers: Headers) -> EndReason:
         """Stream to the end. Gives how it ended for the client; `failed` also when the last event was an error."""
@@ -69,18 +72,37 @@ class EventStream:
                 respond_error(self._exchange, error, self._headers)
             return "failed"
         self._start()
-        while events:
-            for data in self._encoder.encode(events):
-                self._write(data)
-                waiting = self._exchange.writable()
-                if waiting is not None and not await self._drained(waiting):
-                    return "cancelled"
-            last = events[-1]
-            if isinstance(last, Ended | Failed):
-                break
-            events = await self._call.read()
-        self._exchange.finish()
-        return "completed"
+        self._take(events)
+        while await self._written():
+            if self._over:
+                self._exchange.finish()
+                return "completed"
+            self._over = await self._call.pipe(self._take) or self._over
+        return "cancelled"
+
+    def _take(self, events: list[Event]) -> bool:
+        """Write events; False: the client is to read first, or they were the last."""
+        last = type(events[-1])
+        self._over = last is Ended or last is Failed
+        self._pieces = self._encoder.encode(events)
+        return self._write() and not self._over
+
+    def _write(self) -> bool:
+        """Write what is left of the events, as far as the client takes it; True: all of it."""
+        exchange = self._exchange
+        for data in self._pieces:
+            taken = exchange.write(data)
+            self._last_write = self._loop.time()
+            if not taken:
+                return False
+        return True
+
+    async def _written(self) -> bool:
+        """Wait until all is written; False: the client left, or was let go."""
+        while (waiting := self._exchange.writable()) is not None or not self._write():
+            if waiting is not None and not await self._drained(waiting):
+                return False
+        return True
 
     def _start(self) -> None:
         if not self._exchange.responded:
@@ -96,10 +118,6 @@ class EventStream:
             yield "x-trunkline-fallback-from", self._call.fallback_from
         if self._call.cache:
             yield "x-trunkline-cache", self._call.cache
-
-    def _write(self, data: bytes) -> None:
-        self._exchange.write(data)
-        self._last_write = self._loop.time()
 
     async def _drained(self, waiting: asyncio.Future[None]) -> bool:
         """Wait until the client reads on; a client that reads nothing for too long is let go."""
@@ -118,7 +136,8 @@ class EventStream:
         now = self._loop.time()
         if not self._exchange.responded and now - self._begun_at >= self._times.grace_s:
             self._start()
-            self._write(KEEPALIVE)
+            self._exchange.write(KEEPALIVE)
+            self._last_write = now
         elif self._exchange.streaming and now - self._last_write >= self._times.keepalive_s:
             if self._exchange.writable() is None:
                 self._exchange.write(KEEPALIVE)

@@ -20,11 +20,12 @@ class Wire(Protocol):
     keep_alive: bool
     http_1_0: bool
 
-    def send(self, data: bytes) -> None:
-        """Write bytes to the client."""
+    waiting: asyncio.Future[None] | None
+    """Done when the client has read; None: it takes at once what is written."""
 
-    def writable(self) -> asyncio.Future[None] | None:
-        """Give what to wait for before more is written; None: the client takes it at once."""
+    @property
+    def send(self) -> Callable[[bytes], None]:
+        """Write bytes to the client."""
 
     def done(self, exchange: "Exchange") -> None:
         """Say that the answer is written to its end."""
@@ -92,14 +93,16 @@ class Exchange:
             self._wire.keep_alive = False
         self._wire.send(self._head(status, headers))
 
-    def write(self, data: bytes) -> None:
-        """Write a piece of a streamed answer, as one write."""
+    def write(self, data: bytes) -> bool:
+        """Write a piece of a streamed answer, as one write; False: wait for `writable` before the next."""
+        wire = self._wire
         if data and not self.gone:
-            self._wire.send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+            wire.send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        return wire.waiting is None
 
     def writable(self) -> asyncio.Future[None] | None:
         """Give what to wait for before more is written; None: the client takes it at once."""
-        return self._wire.writable()
+        return self._wire.waiting
 
     def finish(self) -> None:
         """End a streamed answer."""

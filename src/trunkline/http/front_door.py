@@ -35,7 +35,7 @@ class FrontDoor(HttpToolsProtocol):
         self._hot = False
         self._pieces: list[bytes] = []
         self._size = 0
-        self._writable: asyncio.Future[None] | None = None
+        self.waiting: asyncio.Future[None] | None = None
         self._rested_at = 0.0
         self._rest: asyncio.TimerHandle | None = None
         self._leaving = False
@@ -47,6 +47,7 @@ class FrontDoor(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a new connection."""
         super().connection_made(transport)
+        self.send = transport.write
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -64,8 +65,8 @@ class FrontDoor(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         """Note that the client reads too slowly."""
-        if self._writable is None:
-            self._writable = self.loop.create_future()
+        if self.waiting is None:
+            self.waiting = self.loop.create_future()
         super().pause_writing()
 
     def resume_writing(self) -> None:
@@ -205,14 +206,6 @@ class FrontDoor(HttpToolsProtocol):
 
     # What an exchange asks of its connection.
 
-    def send(self, data: bytes) -> None:
-        """Write bytes to the client."""
-        self.transport.write(data)
-
-    def writable(self) -> asyncio.Future[None] | None:
-        """Give what to wait for before more is written; None: the client takes it at once."""
-        return self._writable
-
     def done(self, exchange: Exchange) -> None:
         """Say that the answer is written to its end."""
         if self._exchange is not exchange:
@@ -251,6 +244,6 @@ class FrontDoor(HttpToolsProtocol):
         self.transport.abort()
 
     def _wake(self) -> None:
-        writable, self._writable = self._writable, None
-        if writable is not None and not writable.done():
-            writable.set_result(None)
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)

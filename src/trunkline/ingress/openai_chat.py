@@ -146,6 +146,14 @@ class ChunkEncoder:
 
     def encode(self, events: list[Event]) -> Iterator[bytes]:
         """Write events; what comes out is to be sent as it comes, a piece at a time."""
+        first = events[0] if len(events) == 1 else None
+        if type(first) is TextDelta and first.logprobs is None and len(first.text) < _PIECE_CHARS // 4:
+            heads = self._text_heads
+            if first.choice < len(heads):  # nearly all of a stream that comes slowly
+                return iter((heads[first.choice] + _string(first.text) + self._text_tail,))
+        return self._encode_all(events)
+
+    def _encode_all(self, events: list[Event]) -> Iterator[bytes]:
         out: list[bytes] = []
         size = 0
         heads, tail = self._text_heads, self._text_tail

@@ -6,7 +6,7 @@ import os
 import re
 import secrets as chance
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +16,7 @@ from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import UpstreamRequest
 from trunkline.core.ports import HttpError, HttpResponse
+from trunkline.core.secret import SHORT_CHARS
 from trunkline.inspection import recording
 from trunkline.routing.order import Attempt
 
@@ -35,7 +36,6 @@ _PRIVATE_HEADER = re.compile(r"cookie|auth|token|secret|key|credential|organizat
 _NOT_KEPT = ("content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive")
 """Headers that say how the bytes travelled, which the recording says itself."""
 _ODD = re.compile(r"[^\w.-]")
-_SHORT_SECRET = 8
 
 
 class Keeper(Protocol):
@@ -192,6 +192,22 @@ class _RecordedResponse:
             self._ended = "complete"
         return data
 
+    async def pipe(self, take: Callable[[bytes], bool]) -> bool:
+        """Hand over each piece, and keep it."""
+
+        def kept(data: bytes) -> bool:
+            self._keep(data)
+            return take(data)
+
+        try:
+            whole = await self._response.pipe(kept)
+        except HttpError:
+            self._ended = "broken"
+            raise
+        if whole:
+            self._ended = "complete"
+        return whole
+
     async def body(self, max_bytes: int) -> bytes:
         """Give the rest of the body, and keep it."""
         data = await self._response.body(max_bytes)
@@ -241,4 +257,4 @@ def _secrets(asked: Attempt) -> list[bytes]:
     """Give the secrets that this target's requests carry."""
     known = [asked.credential.reveal()] if asked.credential else []
     known += [value.reveal() for value in asked.item.provider.headers.values()]
-    return [secret.encode() for secret in known if len(secret) >= _SHORT_SECRET]
+    return [secret.encode() for secret in known if len(secret) >= SHORT_CHARS]

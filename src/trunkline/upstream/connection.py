@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection to an upstream, and the answers it carries one after the other (RFC 9112)."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -38,6 +38,18 @@ class Response:
         if self._sniff or self._coding is not None:
             return self._read_coded()
         return self._read_plain()
+
+    async def pipe(self, take: Callable[[bytes], bool]) -> bool:
+        """Hand over each piece in the callback that brings it; see the port."""
+        while True:
+            plain = not self._sniff and self._coding is None
+            if plain and not self._pieces and self._connection is not None and not await self._connection.pipe(take):
+                return False
+            data = await self.read()
+            if not data:
+                return True
+            if not take(data):
+                return False
 
     async def body(self, max_bytes: int) -> bytes:
         """Give the rest of the body at once; raises HttpError `too_large` beyond `max_bytes`."""
@@ -157,6 +169,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._response: Response | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._take: Callable[[bytes], bool] | None = None
         self._raw: dict[bytes, bytes] = {}
         self._pieces: list[bytes] = []
         self._rest = memoryview(b"")
@@ -216,6 +229,15 @@ class Connection(asyncio.Protocol):
         waiter = self._waiter = self._loop.create_future()
         return waiter
 
+    async def pipe(self, take: Callable[[bytes], bool]) -> bool:
+        """Hand over small reads as they come, until one is large or the last; False: `take` said so."""
+        self._take = take
+        try:
+            await self.event()
+            return self._take is not None
+        finally:
+            self._take = None
+
     def drained(self) -> None:
         """Read on: all that has come is taken."""
         if not self._reading:
@@ -254,7 +276,9 @@ class Connection(asyncio.Protocol):
             self._finish(None)
         elif len(self._pieces) > before:
             self._barren = 0
-            if (not self._wake() or len(data) >= LARGE_BYTES) and self._reading:
+            if self._take is not None and len(data) < LARGE_BYTES:
+                self._hand_over(self._take)
+            elif (not self._wake() or len(data) >= LARGE_BYTES) and self._reading:
                 self._reading = False
                 self._transport.pause_reading()
         else:
@@ -339,14 +363,29 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         self._wake()
 
-    def _wake(self) -> bool:
+    def _wake(self, error: Exception | None = None) -> bool:
         """Tell whoever waits, and whether anyone does."""
         waiter = self._waiter
         self._waiter = None
         if waiter is None or waiter.done():
             return False
-        waiter.set_result(None)
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)
         return True
+
+    def _hand_over(self, take: Callable[[bytes], bool]) -> None:
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        try:
+            if take(data):
+                return
+        except Exception as error:  # noqa: BLE001 - it is raised where `pipe` is awaited
+            self._wake(error)
+            return
+        self._take = None
+        self._wake()
 
     def _push(self) -> None:
         while len(self._rest) and self._writable and not self._transport.is_closing():

@@ -11,7 +11,7 @@ import msgspec
 
 from trunkline.core.ports import HttpRequest, HttpResponse
 from trunkline.core.provider import AuthKind
-from trunkline.core.secret import Secret
+from trunkline.core.secret import SHORT_CHARS, Secret
 from trunkline.upstream.sigv4 import AwsKey, signature_headers
 from trunkline.upstream.unrepeated import Unrepeated
 
@@ -59,7 +59,7 @@ class Credential:
 
     def unrepeated(self, response: HttpResponse) -> HttpResponse:
         """Give an answer that does not repeat the key."""
-        return Unrepeated(response, self._secret) if self._secret else response
+        return Unrepeated(response, self._secret) if len(self._secret) >= SHORT_CHARS else response
 
     def __repr__(self) -> str:
         return f"Credential({self.name})"

@@ -1,5 +1,7 @@
 """Answers of providers that repeat the key they were sent: it is taken out before anyone reads them."""
 
+from collections.abc import Callable
+
 from trunkline.core.ports import HttpResponse
 
 HIDDEN = b"***"
@@ -26,6 +28,13 @@ class Unrepeated:
                 return data[:end]
         rest, self._held = self._held, b""
         return rest
+
+    async def pipe(self, take: Callable[[bytes], bool]) -> bool:
+        """Hand over each piece without the secret."""
+        while data := await self.read():
+            if not take(data):
+                return False
+        return True
 
     async def body(self, max_bytes: int) -> bytes:
         """Give the rest of the body without the secret."""
