@@ -135,7 +135,7 @@ class JobEngine:
             if job.state in FINISHED:
                 break
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, 0.5)
+            pause_s = min(1.3 * pause_s, 0.5)
         if job.state != "completed":
             return Finish(job, error=failure(job))
         records = {record.id: record for record in await self._stores.media.of_job(job_id)}
