@@ -34,6 +34,8 @@ MODELS = {"fal_queue": "fal-ai/flux", "replicate_predictions": "a/b", "dashscope
 LINKED_IMAGES = ("xai_images", "bigmodel_images", "dashscope_images", "fal_queue", "replicate_predictions")
 BY_LINK = (*LINKED_IMAGES, "veo", "xai_videos")
 """Dialects that answer with a link."""
+INLINE = ("openai_images", "gemini_images", "openrouter_images")
+"""Those that answer with the picture itself."""
 ALL = (*IMAGES, *VIDEOS)
 
 FAULTS: list[tuple[str, tuple[str, ...], int, str]] = [
@@ -46,11 +48,11 @@ FAULTS: list[tuple[str, tuple[str, ...], int, str]] = [
         400,
         "content_filter",
     ),
-    ("#none", ("openai_images", "gemini_images", "bigmodel_images", "dashscope_images"), 502, "upstream_no_image"),
-    ("#page", BY_LINK, 502, "media_refused"),
-    ("#bomb", BY_LINK, 502, "media_refused"),
+    ("#none", tuple(IMAGES), 502, "upstream_no_image"),
+    ("#page", (*BY_LINK, *INLINE), 502, "media_refused"),
+    ("#bomb", (*BY_LINK, *INLINE), 502, "media_refused"),
     ("#away", BY_LINK, 502, "media_refused"),
-    ("#torn", ("openai_images", "gemini_images"), 502, "submit_unknown"),
+    ("#torn", INLINE, 502, "submit_unknown"),
 ]
 """What goes wrong, where, and what the client is told."""
 
@@ -113,9 +115,11 @@ async def test_a_fault_is_told(tmp_path: Path, word: str, dialects: tuple[str, .
         assert wrong == {}
 
 
-async def test_a_link_that_breaks_off_is_fetched_again_and_nothing_is_made_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", LINKED_IMAGES)
+async def test_a_link_that_breaks_off_is_fetched_again_and_nothing_is_made_twice(tmp_path: Path, dialect: str) -> None:
     async with MediaProviders() as providers, gateway(tmp_path, tables(providers.url)) as gate:
-        answer = await gate.ask(draw("a cat #mended", model=model_of("xai_images")))
+        providers.polls = 0
+        answer = await gate.ask(draw("a cat #mended", model=model_of(dialect)))
         body = await answer.json()
         assert answer.status == 200, body
         assert await fetched(gate, body["media"]["outputs"][0]) == heavy()
@@ -123,7 +127,7 @@ async def test_a_link_that_breaks_off_is_fetched_again_and_nothing_is_made_twice
         assert sum(one.path == "/files/mended.png" for one in providers.asked) == 3
 
 
-@pytest.mark.parametrize("dialect", ["openai_images", "gemini_images"])
+@pytest.mark.parametrize("dialect", INLINE)
 async def test_ten_megabytes_in_one_line_come_through(tmp_path: Path, dialect: str) -> None:
     async with MediaProviders() as providers, gateway(tmp_path, tables(providers.url)) as gate:
         body = await (await gate.ask(draw("a cat #heavy", model=model_of(dialect)))).json()

@@ -1,5 +1,8 @@
 """The reseller's document of picture models, to the letter: its names, its keys, its messages, over real sockets."""
 
+import base64
+import hashlib
+import io
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +10,7 @@ import pytest
 from gateway import gateway
 from media_gateway import deltas, fetched, media_of
 from media_providers import MediaProviders
+from PIL import Image
 
 pytestmark = pytest.mark.faults
 NAMES = [
@@ -64,6 +68,37 @@ async def test_streamed_it_is_the_documents_answer_with_a_link_that_lasts(tmp_pa
         assert "".join(deltas(events)) == url
         assert (await fetched(gate, url)).startswith(STARTS["png"])
         assert {event["model"] for _, event in events if event != "[DONE]"} == {"NanoBananaPro-1K"}
+
+
+STYLES = {
+    "markdown": "![image]({url})",
+    "bare": "{url}",
+    "html": '<img src="{url}" alt="image">',
+    "images": "",
+    "data_url": "![image]({data})",
+    "footnotes": "![image]({url})",
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_every_style_shows_the_picture_streamed_and_not(tmp_path: Path, style: str) -> None:
+    async with MediaProviders() as providers, gateway(tmp_path, to_google(providers.url)) as gate:
+        answer = await gate.ask(document(stream=True), x_trunkline_media_style=style)
+        events: list[tuple[int | None, Any]] = [(None, event) for event in await answer.events()]
+        body = await (await gate.ask(document(), x_trunkline_media_style=style)).json()
+        whole = body["choices"][0]["message"]
+        for media, text, images in (
+            (media_of(events), "".join(deltas(events)), [one for some in deltas(events, "images") for one in some]),
+            (body["media"], whole["content"], whole.get("images", [])),
+        ):
+            [url], [item] = media["outputs"], media["items"]
+            shown = await fetched(gate, url)
+            data = f"data:image/png;base64,{base64.b64encode(shown).decode()}"
+            assert text == STYLES[style].format(url=url, data=data)
+            assert [one["image_url"]["url"] for one in images] == ([url] if style == "images" else [])
+            with Image.open(io.BytesIO(shown)) as picture:
+                assert (picture.format, picture.size) == ("PNG", (item["width"], item["height"]))
+            assert (item["bytes"], item["sha256"]) == (len(shown), hashlib.sha256(shown).hexdigest())
 
 
 async def test_keys_with_dashes_in_the_body_for_all_ratios_and_formats(tmp_path: Path) -> None:

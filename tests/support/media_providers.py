@@ -156,7 +156,11 @@ def trouble(asked: Asked) -> Answer | None:
 
 
 def drawn(asked: Asked, size: tuple[int, int]) -> bytes:
-    """The picture that comes inline."""
+    """The picture that comes inline, or what comes in its place."""
+    if "#bomb" in asked.text:
+        return bomb()
+    if "#page" in asked.text:
+        return b"<!doctype html><p>log in</p>" * 20
     return heavy() if "#heavy" in asked.text or "#torn" in asked.text else picture("PNG", size)
 
 
@@ -262,7 +266,8 @@ def xai(self: MediaProviders) -> dict[str, Handler]:
             return said({"code": "Some resource has been exhausted", "error": "no capacity"}, 503)
         blocked = {"respect_moderation": False} if "#refused" in asked.text else {}
         url = self.file("cat.png", asked.text)
-        data = [{"url": url, "revised_prompt": "a cat", **blocked} for _ in range(asked.json.get("n", 1))]
+        number = 0 if "#none" in asked.text else asked.json.get("n", 1)
+        data = [{"url": url, "revised_prompt": "a cat", **blocked} for _ in range(number)]
         return said({"data": data, "usage": {"cost_in_usd_ticks": 200_000_000}})
 
     def begin(asked: Asked, _: re.Match[str]) -> Answer:
@@ -378,8 +383,12 @@ def openrouter(self: MediaProviders) -> dict[str, Handler]:
         if asked.json.get("stream"):
             done = {"type": "image_generation.completed", "b64_json": b64(picture()), "usage": usage}
             return sse([done], done=True)
-        data = [{"b64_json": b64(picture("WEBP")), "media_type": "image/webp"}] * asked.json.get("n", 1)
-        return said({"created": 1, "data": data, "usage": usage})
+        odd = any(word in asked.text for word in ("#heavy", "#torn", "#page", "#bomb"))
+        one = b64(drawn(asked, (80, 60)) if odd else picture("WEBP"))
+        data = [{"b64_json": one, "media_type": "image/webp"}] * (
+            0 if "#none" in asked.text else asked.json.get("n", 1)
+        )
+        return torn(asked, said({"created": 1, "data": data, "usage": usage}))
 
     def begin(asked: Asked, _: re.Match[str]) -> Answer:
         name = self.begin(asked.text)
@@ -427,7 +436,8 @@ def fal(self: MediaProviders) -> dict[str, Handler]:
         if "#film" in prompt:
             return said({"video": {"url": self.file("film.mp4", prompt), "content_type": "video/mp4"}})
         image = {"url": self.file("cat.png", prompt), "width": 64, "height": 48, "content_type": "image/png"}
-        return said({"images": [image], "seed": 7, "has_nsfw_concepts": ["#unsafe" in prompt], "prompt": prompt})
+        images = [] if "#none" in prompt else [image]
+        return said({"images": images, "seed": 7, "has_nsfw_concepts": ["#unsafe" in prompt], "prompt": prompt})
 
     def cancel(_: Asked, match: re.Match[str]) -> Answer:
         self.tasks[match[1]]["cancelled"] = True
@@ -455,6 +465,7 @@ def replicate(self: MediaProviders) -> dict[str, Handler]:
             error = "NSFW content detected. Try running it again, or try a different prompt."
             return said({"id": name, "status": "failed", "output": None, "error": error})
         output: Any = self.file("film.mp4", prompt) if "#film" in prompt else [self.file("cat.png", prompt)]
+        output = [] if "#none" in prompt else output
         return said(
             {"id": name, "status": "succeeded", "output": output, "error": None, "metrics": {"predict_time": 1}}
         )
