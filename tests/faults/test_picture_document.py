@@ -85,10 +85,11 @@ async def test_every_style_shows_the_picture_streamed_and_not(tmp_path: Path, st
     async with MediaProviders() as providers, gateway(tmp_path, to_google(providers.url)) as gate:
         answer = await gate.ask(document(stream=True), x_trunkline_media_style=style)
         events: list[tuple[int | None, Any]] = [(None, event) for event in await answer.events()]
+        streamed: list[Any] = deltas(events, "images")
         body = await (await gate.ask(document(), x_trunkline_media_style=style)).json()
         whole = body["choices"][0]["message"]
         for media, text, images in (
-            (media_of(events), "".join(deltas(events)), [one for some in deltas(events, "images") for one in some]),
+            (media_of(events), "".join(deltas(events)), [one for some in streamed for one in some]),
             (body["media"], whole["content"], whole.get("images", [])),
         ):
             [url], [item] = media["outputs"], media["items"]

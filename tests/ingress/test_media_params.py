@@ -12,6 +12,7 @@ from trunkline.core.media import MediaRequest
 from trunkline.core.provider import ModelFacts, ModelKind, Provider
 from trunkline.core.route import RouteTarget
 from trunkline.ingress.media_params import read_asked, read_chat
+from trunkline.ingress.prompt_flags import take_flags
 
 RATIOS = ("1:1", "2:3", "3:2", "16:9", "9:16", "21:9")
 BANANA = ModelFacts(kind="image", ratios=RATIOS, tiers=("1K", "2K", "4K"), max_inputs=3)
@@ -323,3 +324,13 @@ def test_an_endpoints_body() -> None:
 def test_format_is_a_file_type_where_it_is_a_word_and_no_schema() -> None:
     assert chat(format="png").output_format == "png"
     assert chat(format={"type": "json_object"}).output_format is None
+
+
+@pytest.mark.parametrize("prompt", ["一只猫 ——ar 16:9", "一只猫--ar 16:9", "一只猫 –ar 16：9"])
+def test_flags_as_chinese_keyboards_write_them(prompt: str) -> None:
+    text, [found] = take_flags(prompt, "image")
+    assert (text, found.value) == ("一只猫", "16:9")
+
+
+def test_words_with_dashes_are_no_flags() -> None:
+    assert take_flags("a state-of--art 3 cat", "image") == ("a state-of--art 3 cat", ())

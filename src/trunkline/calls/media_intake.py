@@ -123,7 +123,8 @@ class MediaIntake:
         except GatewayError as error:
             if not error.code.startswith("media_"):
                 raise
-            raise GatewayError("invalid_value", f"The picture cannot be used: {error.message}") from None
+            told = error.message.replace("The provider's ", "Its ")
+            raise GatewayError("invalid_value", f"The picture cannot be used: {told}") from None
         now_ms = time.time_ns() // 1_000_000
         record = FileRecord(
             id=f"file-{secrets.token_hex(12)}",

@@ -122,7 +122,10 @@ def _said(fields: Mapping[str, Raw], kind: ModelKind) -> tuple[list[Found], list
     for name, raw in fields.items():
         word = plain(name)
         if word in NESTED:
-            _nested(msgspec.json.decode(raw), name, kind, levels[2], 1)
+            value = msgspec.json.decode(raw)
+            if word == "extrabody" and value and not _object(value):
+                raise GatewayError("invalid_value", f"`{name}` must be an object.", param=name)
+            _nested(value, name, kind, levels[2], 1)
         elif not (word == "format" and bytes(raw)[:1] == b"{"):
             level = 1 if name.startswith(("-", "—", "–")) else 0
             levels[level].extend(_member(name, raw, name, kind))

@@ -75,7 +75,10 @@ def _of_text(text: str) -> MediaInput | None:
     head = text[:8].lower()
     if head.startswith("data:"):
         mime_type, pieces = data_url(text)
-        return MediaInput(data=b"".join(pieces), mime_type=mime_type)
+        data = b"".join(pieces)
+        if not data:
+            raise ValueError("it is empty")
+        return MediaInput(data=data, mime_type=mime_type)
     if head.startswith(("http://", "https://")):
         return MediaInput(url=text)
     if text.startswith("file-"):

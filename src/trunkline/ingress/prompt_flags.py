@@ -9,13 +9,15 @@ from trunkline.ingress.media_words import FLAGS, QUALITIES, Found, meaning_of, p
 
 _PAIR = r"\d+(?:\.\d+)?[ \t]{0,2}[:：/xX×*][ \t]{0,2}\d+(?:\.\d+)?"
 _QUOTED = r"\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|“[^”\n]{1,200}”"
+_BEFORE = r"(?:^|(?<=[\s\u3000-\u9fff\uff00-\uffef]))"
+"""What a flag may stand behind: Chinese and Japanese leave no blanks."""
 _FLAG = re.compile(
-    r"(?:^|(?<=\s))(?P<name>(?:--?|—|–)[A-Za-z][A-Za-z_-]{0,30})(?:=|\s{1,8})"
+    rf"{_BEFORE}(?P<name>(?:--?|[—–]{{1,2}})[A-Za-z][A-Za-z_-]{{0,30}})(?:=|\s{{1,8}})"
     rf"(?P<value>{_PAIR}|{_QUOTED}|[^\s\"']{{1,60}})(?=\s|$)"
 )
 _NO = re.compile(
-    r"(?:^|(?<=\s))(?P<name>(?:--|—|–)no)(?:=|[ \t]{1,8})(?P<value>\S[^\n]{0,1000}?)"
-    r"(?=\s+(?:--?|—|–)[A-Za-z]|\s*\{|\s*$)",
+    rf"{_BEFORE}(?P<name>(?:--|[—–]{{1,2}})no)(?:=|[ \t]{{1,8}})(?P<value>\S[^\n]{{0,1000}}?)"
+    r"(?=\s+(?:--?|[—–]{1,2})[A-Za-z]|\s*\{|\s*$)",
     re.MULTILINE,
 )
 _BRACED = re.compile(r"\{[ \t]*(?P<name>[A-Za-z][A-Za-z_-]{0,30})[ \t]*[:：=][ \t]*(?P<value>[^{}\n]{1,60}?)[ \t]*\}")
