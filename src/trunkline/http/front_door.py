@@ -90,7 +90,8 @@ class FrontDoor(HttpToolsProtocol):
             self._begin_rest()
 
     def _interrupt(self) -> None:
-        """End the answer now, or else the connection."""
+        """End the answer now, and the connection: no further call would have time."""
+        self.keep_alive = False
         exchange = self._exchange
         if exchange is not None and exchange.task is not None:
             exchange.interrupted = True
