@@ -31,7 +31,7 @@ test-browser: ## the pages in headless Chromium (Debian's chromium and nginx)
 	uv sync -q --group browser # first: what it builds needs less of npm, and takes the rest away
 	$(NPM) --prefix web ci --no-audit --no-fund --loglevel=error
 	$(NPM) --prefix web run check
-	uv run --group browser pytest -n 0 -m browser
+	uv run --group browser pytest -n 2 --dist loadfile -m browser
 
 test-scale: ## PostgreSQL, Valkey, S3, several replicas
 	uv run --group services pytest -n 0 -m scale

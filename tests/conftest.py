@@ -5,6 +5,7 @@ import os
 from hypothesis import settings
 
 settings.register_profile("here", deadline=None)  # how long an example takes says how busy the machine is
+settings.register_profile("nightly", deadline=None, max_examples=20_000)  # --hypothesis-profile=nightly
 settings.load_profile("here")
 WORKERS_PER_CORE = 2
 

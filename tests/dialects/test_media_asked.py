@@ -39,8 +39,8 @@ CASES = [
 ]
 
 
-def sent(dialect: MediaDialect, request: MediaRequest) -> tuple[str, bytes]:
-    target = Target(provider="p", model="m", base_url="https://up.example/v1", dialect=dialect.name)
+def sent(dialect: MediaDialect, request: MediaRequest, model: str = "m") -> tuple[str, bytes]:
+    target = Target(provider="p", model=model, base_url="https://up.example/v1", dialect=dialect.name)
     built = dialect.submit(hold_against(request, dialect.lacks), target, "job_1")
     return built.path, built.body
 
@@ -59,6 +59,20 @@ def test_it_reaches_the_provider_or_is_refused(name: str, kind: Any, what: str) 
         assert caught.value.param in {what, f"--{what}", "image"}
     else:
         assert sent(dialect, asked) != sent(dialect, beside)
+
+
+@pytest.mark.parametrize("model", ["m", "wan2.5-i2v"])
+@pytest.mark.parametrize("name", sorted(FILMS | BOTH))
+def test_a_last_frame_reaches_the_provider_or_is_refused(name: str, model: str) -> None:
+    first, last = MediaInput(data=picture()), MediaInput(data=picture("PNG", (8, 8)), role="last_frame")
+    one = MediaRequest(kind="video", prompt="a cat", model="m", inputs=(first,))
+    two = replace(one, inputs=(last, first))
+    if name == "openai_videos" or (name == "dashscope_videos" and model != "m"):
+        with pytest.raises(GatewayError, match="2 pictures") as caught:
+            sent(MEDIA_DIALECTS[name], two, model)
+        assert (caught.value.code, caught.value.status, caught.value.param) == ("invalid_value", 400, "image")
+    else:
+        assert sent(MEDIA_DIALECTS[name], two, model) != sent(MEDIA_DIALECTS[name], one, model)
 
 
 def test_what_comes_anyway_may_be_asked_for() -> None:

@@ -6,7 +6,7 @@ from trunkline.core.chat import Target, UpstreamRequest
 from trunkline.core.dialect import MediaDialect, Ready, Refused, Submitted, Working
 from trunkline.core.media import MediaRequest
 from trunkline.wire.media_answer import Answer, failed, filtered, malformed, medium, opened, ready
-from trunkline.wire.media_body import get, json_request, link, number, pictures, whole_prompt
+from trunkline.wire.media_body import get, json_request, link, number, pictures_upto, whole_prompt
 from trunkline.wire.media_size import pixels, size_text
 from trunkline.wire.read import as_list, as_name, as_text
 
@@ -21,7 +21,7 @@ class _Task(Answer):
 
 def submit(request: MediaRequest, target: Target, key: str) -> UpstreamRequest:
     """Ask for a film; one picture is its first frame, two are first and last."""
-    given = [link(one) for one in pictures(request)]
+    given = [link(one) for one in pictures_upto(request, 2)]
     size = (request.width, request.height) if request.width and request.height else None
     if size is None and request.tier:
         size = pixels(request.ratio or "16:9", request.tier)

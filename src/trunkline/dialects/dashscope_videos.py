@@ -8,7 +8,7 @@ from trunkline.core.dialect import MediaDialect, Ready, Refused, Submitted, Work
 from trunkline.core.media import MediaInput, MediaRequest
 from trunkline.wire.dashscope_task import ASYNC, TaskAnswer, asked, begun, cancel
 from trunkline.wire.media_answer import medium, ready, usage_of
-from trunkline.wire.media_body import get, json_request, link, number, pictures
+from trunkline.wire.media_body import get, json_request, link, number, pictures, pictures_upto
 from trunkline.wire.media_size import asked_pixels, nearest_tier, size_text
 
 _OLD = re.compile(r"wanx|wan2\.[0-6]")
@@ -18,7 +18,8 @@ _PATH = "/services/aigc/video-generation/video-synthesis"
 def submit(request: MediaRequest, target: Target, key: str) -> UpstreamRequest:
     """Ask for a film."""
     del key  # none is known
-    old, given = bool(_OLD.match(target.model)), pictures(request)
+    old = bool(_OLD.match(target.model))
+    given = pictures_upto(request, 1) if old else pictures(request)
     own: dict[str, Any] = {"prompt": request.prompt, "negative_prompt": request.negative_prompt}
     if given and old:
         own["img_url"] = link(given[0])

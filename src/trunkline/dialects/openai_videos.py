@@ -6,7 +6,7 @@ from trunkline.core.chat import Target, UpstreamRequest
 from trunkline.core.dialect import MediaDialect, Ready, Refused, Submitted, Working
 from trunkline.core.media import Media, MediaRequest
 from trunkline.wire.media_answer import Answer, failed, malformed, medium, opened, ready, usage_of
-from trunkline.wire.media_body import form_request, get, json_request, pictures, whole_prompt
+from trunkline.wire.media_body import form_request, get, json_request, pictures_upto, whole_prompt
 from trunkline.wire.media_size import asked_pixels, size_text
 from trunkline.wire.read import as_dict, as_name, as_number, as_text
 
@@ -30,7 +30,7 @@ class _Video(Answer):
 
 
 def submit(request: MediaRequest, target: Target, key: str) -> UpstreamRequest:
-    """Ask for a film; the first picture is what it begins with."""
+    """Ask for a film; a picture is what it begins with."""
     headers = (("idempotency-key", key),)
     size = asked_pixels(request.ratio, request.tier, request.width, request.height, "720p")
     members = {
@@ -42,7 +42,7 @@ def submit(request: MediaRequest, target: Target, key: str) -> UpstreamRequest:
         "seed": request.seed,
         "user": request.user,
     }
-    given = pictures(request)[:1]
+    given = pictures_upto(request, 1)
     if given and given[0].data:
         form = {**request.extra, **members}
         return form_request(target, target.path or PATH, form, [("input_reference", given[0])], key, headers)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from trunkline.core.chat import Target, UpstreamRequest
+from trunkline.core.errors import GatewayError
 from trunkline.core.media import MediaInput, MediaRequest
 from trunkline.core.media_type import EXTENSIONS, SNIFF_BYTES, sniff
 
@@ -79,6 +80,15 @@ def whole_prompt(request: MediaRequest) -> str:
 def pictures(request: MediaRequest) -> list[MediaInput]:
     """List the pictures to go by, without a mask; a last frame comes last."""
     return sorted((one for one in request.inputs if one.role != "mask"), key=lambda one: one.role == "last_frame")
+
+
+def pictures_upto(request: MediaRequest, most: int) -> list[MediaInput]:
+    """List the pictures to go by. Raises GatewayError when there are more than the provider has a place for."""
+    given = pictures(request)
+    if len(given) > most:
+        told = f"The request has {len(given)} pictures; this model takes at most {most}."
+        raise GatewayError("invalid_value", told, param="image")
+    return given
 
 
 def number(value: float | None) -> float | int | None:

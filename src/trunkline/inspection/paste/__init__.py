@@ -16,6 +16,7 @@ from trunkline.wire.opening import lead, opening
 _MOST_LAYERS = 8
 
 _OUTER: dict[str, Callable[[bytes], Unwrapped | None]] = {
+    "gzip": text.packed,
     "UTF-16": text.utf16,
     "terminal colours": text.colours,
     "Markdown fence": text.fences,

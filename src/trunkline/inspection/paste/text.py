@@ -1,6 +1,7 @@
-"""Wrappings of text: UTF-16, terminal colours, Markdown fences, mail quotes, and what logs put before each line."""
+"""Wrappings of text: gzip, UTF-16, terminal colours, Markdown fences, mail quotes, what logs put before each line."""
 
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -18,6 +19,7 @@ _BLANKS = re.compile(rb"[ \t]+")
 _DIGITS = re.compile(rb"\d+")
 _LEVEL = re.compile(rb"\b(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE)\b", re.IGNORECASE)
 _OTHER_WORDS = re.compile(rb"(?!(?:data|event|id|retry|error)[ \t]*:)(?!true|false|null)[A-Za-z]")
+_MOST_UNPACKED_BYTES = 256 * 1024 * 1024
 _MOST = 0.6  # of the lines that look like a stream's have the same prefix
 
 
@@ -30,6 +32,19 @@ def lines_of(data: bytes) -> Iterator[tuple[int, int, int]]:
         text = found.group().rstrip(b"\r\n")
         yield position, position + len(text), found.end()
         position = found.end()
+
+
+def packed(data: bytes) -> Unwrapped | None:
+    """Unpack what gzip has packed, as far as it goes."""
+    if not data.startswith(b"\x1f\x8b"):
+        return None
+    try:
+        text = zlib.decompressobj(wbits=31).decompress(data, _MOST_UNPACKED_BYTES)
+    except zlib.error:
+        return None
+    out = Unwrapped(data)
+    out.put(text, 0, len(data))
+    return out if text else None
 
 
 def utf16(data: bytes) -> Unwrapped | None:
