@@ -5,7 +5,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 import typer
 from corpus import CORPUS, cases
 from rich.console import Console
@@ -58,12 +57,19 @@ def test_long_lines_are_windowed_around_the_fault() -> None:
         assert "…" not in line[place : place + 1]
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.dialect}/{case.name}")
-def test_every_case_has_a_page(case: object) -> None:
-    data = next(case.folder.glob("upstream.*")).read_bytes()  # type: ignore[attr-defined]
-    assert "\x1b" not in page(data)
-    for end in range(0, len(data), max(1, len(data) // 5)):
-        page(data[:end], 40)
+def test_every_rule_has_its_page() -> None:
+    told: set[str] = set()
+    for case in cases():
+        data = case.upstream
+        for end, width in ((len(data), 100), (len(data) // 2, 40), (len(data) * 4 // 5, 40)):
+            report = examine(data[:end])
+            shows = {f"{width} {found.rule}" for found in report.departures} | {f"{width} {report.verdict}"}
+            if not shows <= told:
+                text = page(data[:end], width)
+                assert "\x1b" not in text
+                assert all(found.rule in text for found in report.departures)
+                told |= shows
+    assert len(told) > 100
 
 
 def test_wide_characters_keep_the_caret_in_place() -> None:

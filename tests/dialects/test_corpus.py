@@ -13,77 +13,68 @@ from trunkline.dialects import CHAT_DIALECTS
 from trunkline.ingress.inline_media import InlineMedia
 from trunkline.pipeline import ChatLine
 
-CASES = cases()
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.dialect}/{case.name}")
 
-
-@every_case
-def test_the_events_and_the_clients_stream(case: Case) -> None:
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.dialect}/{case.name}")
+def test_a_case(case: Case) -> None:
     events, notes = run(case, [case.upstream])
     assert as_lines(events) == (case.folder / "events.jsonl").read_text()
     assert encode(events) == (case.folder / "client.sse").read_bytes()
     assert set(notes.counts) <= set(RULES)
+    obeys_the_grammar(events)
+    shows_its_rules(case)
+    does_not_change_by_cuts(case, events)
+    does_not_change_by_line_endings(case, events)
+    is_read_back_as_it_was_written(case, events)
+    never_looks_finished_when_it_is_cut(case)
 
 
-@every_case
-def test_the_rules_that_it_shows_are_noticed(case: Case) -> None:
-    _, notes = run(case, [case.upstream], thorough=True)
-    assert set(case.rules) <= set(notes.counts)
-
-
-@every_case
-def test_the_events_obey_the_grammar(case: Case) -> None:
+def obeys_the_grammar(events: list[Event]) -> None:
     grammar = Grammar()
-    for event in run(case, [case.upstream])[0]:
+    for event in events:
         grammar.feed(event)
     grammar.close()
 
 
-@every_case
-def test_cuts_do_not_matter(case: Case) -> None:
+def shows_its_rules(case: Case) -> None:
+    _, notes = run(case, [case.upstream], thorough=True)
+    assert set(case.rules) <= set(notes.counts)
+
+
+def does_not_change_by_cuts(case: Case, events: list[Event]) -> None:
     data = case.upstream
-    whole = joined(run(case, [data])[0])
-    assert joined(run(case, [data[i : i + 1] for i in range(len(data))])[0]) == whole
+    assert joined(run(case, [data[i : i + 1] for i in range(len(data))])[0]) == joined(events)
     chance = random.Random(case.name)
     for _ in range(5):
-        cuts = sorted(chance.randrange(len(data)) for _ in range(9))
-        pieces = [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
-        assert joined(run(case, pieces)[0]) == whole
+        assert joined(run(case, pieces(data, chance))[0]) == joined(events)
 
 
-@every_case
-@pytest.mark.parametrize("ending", [b"\r\n", b"\r"])
-def test_line_endings_do_not_matter(case: Case, ending: bytes) -> None:
+def does_not_change_by_line_endings(case: Case, events: list[Event]) -> None:
     if case.folder.joinpath("upstream.bin").exists() or b"\r" in case.upstream:
         return
-    data = case.upstream.replace(b"\n", ending)
-    whole = joined(run(case, [case.upstream])[0])
-    assert joined(run(case, [data])[0]) == whole
-    chance = random.Random(case.name)
-    for _ in range(3):
-        cuts = sorted(chance.randrange(len(data)) for _ in range(9))
-        pieces = [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
-        assert joined(run(case, pieces)[0]) == whole
+    for ending in (b"\r\n", b"\r"):
+        data = case.upstream.replace(b"\n", ending)
+        assert joined(run(case, [data])[0]) == joined(events)
+        chance = random.Random(case.name)
+        for _ in range(3):
+            assert joined(run(case, pieces(data, chance))[0]) == joined(events)
 
 
-@every_case
-def test_what_we_write_we_read_back(case: Case) -> None:
-    events, _ = run(case, [case.upstream])
+def is_read_back_as_it_was_written(case: Case, events: list[Event]) -> None:
     line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes(), n=case.n, salt="corpus")
     again = line.feed(encode(events)) + line.close()
     kept = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallDelta)
-    assert said(again, kept) == said(inlined(events), kept)
+    assert said(again, kept) == said(InlineMedia().feed(events), kept)
 
 
-@every_case
-def test_a_cut_stream_never_looks_finished_and_never_raises(case: Case) -> None:
+def never_looks_finished_when_it_is_cut(case: Case) -> None:
     data = case.upstream
     for end in range(0, len(data), max(1, len(data) // 40)):
-        events, _ = run(case, [data[:end]])
-        grammar = Grammar()
-        for event in events:
-            grammar.feed(event)
-        grammar.close()
+        obeys_the_grammar(run(case, [data[:end]])[0])
+
+
+def pieces(data: bytes, chance: random.Random) -> list[bytes]:
+    cuts = sorted(chance.randrange(len(data)) for _ in range(9))
+    return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
 def joined(events: list[Event]) -> list[str]:
@@ -111,7 +102,3 @@ def said(events: list[Event], kinds: tuple[type, ...]) -> dict[str, str]:
             key = f"{name} {getattr(event, 'choice', 0)}"
             texts[key] = texts.get(key, "") + str(getattr(event, "text", "") or getattr(event, "arguments", ""))
     return texts
-
-
-def inlined(events: list[Event]) -> list[Event]:
-    return InlineMedia().feed(events)

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from corpus import CORPUS, cases
+from corpus import CORPUS, Case, cases
 
 from trunkline.core.rules import RULES
 from trunkline.inspection.clients import MEASURED, MODES
@@ -140,7 +140,12 @@ def test_several_values_on_a_line_have_places_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.dialect}/{case.name}")
-def test_rows_cover_what_was_read(case: Any) -> None:
+def test_a_case(case: Case) -> None:
+    rows_cover_what_was_read(case)
+    what_we_write_is_clean(case)
+
+
+def rows_cover_what_was_read(case: Case) -> None:
     data = case.upstream
     report = examine(data)
     ends = [0]
@@ -167,8 +172,7 @@ def test_rows_cover_what_was_read(case: Any) -> None:
     assert said == report.text
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.dialect}/{case.name}")
-def test_what_we_write_is_clean(case: Any) -> None:
+def what_we_write_is_clean(case: Case) -> None:
     report = examine((case.folder / "client.sse").read_bytes())
     failed = b'"error"' in (case.folder / "client.sse").read_bytes()
     assert report.verdict == (2 if failed else 0), [(each.rule, each.message) for each in report.departures]
