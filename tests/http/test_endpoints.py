@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from gateway import chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 

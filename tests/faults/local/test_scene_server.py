@@ -1,6 +1,5 @@
 """The scene model's process over real HTTP, as the official client library sees it."""
 
-import asyncio
 import base64
 import contextlib
 import io
@@ -17,10 +16,11 @@ import openai
 import pytest
 from PIL import Image
 
-from trunkline.local.scene.process import local_scene
-
 KEY = "a-key-of-this-test"
-pytestmark = pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning")  # of OpenAI, not of its shape
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning"),  # of OpenAI, not of its shape
+]
 
 
 @contextlib.contextmanager
@@ -187,16 +187,6 @@ def ask_without_end(client: openai.OpenAI, films: list[str]) -> None:
 def test_an_encoder_that_is_not_there_is_told() -> None:
     with child(encoder="h264_of_mars") as (_, said):
         assert "h264_of_mars" in str(said["error"])
-
-
-async def test_it_runs_under_the_supervisor() -> None:
-    scene = local_scene()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(scene.run())
-        address = await scene.address()
-        async with openai.AsyncOpenAI(base_url=address.base_url, api_key=address.key, max_retries=0) as client:
-            assert [model.id async for model in client.models.list()] == ["trunkline-scene"]
-        scene.stop()
 
 
 def test_nothing_outlives_the_parent() -> None:
