@@ -1,15 +1,32 @@
-"""How the suite runs: most of its tests wait for sockets and timers, so there are more workers than cores."""
+"""How the suite runs: what is collected, and how many workers do it."""
 
 import os
+import sys
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("here", deadline=None)  # how long an example takes says how busy the machine is
 settings.register_profile("nightly", deadline=None, max_examples=20_000)  # --hypothesis-profile=nightly
 settings.load_profile("here")
+HERE = Path(__file__).parent
+SUITES = ("faults", "oracles", "scale", "browser")
+"""Markers, each with a folder where nothing else is."""
 WORKERS_PER_CORE = 2
+
+if sys.dont_write_bytecode:  # else each worker, and each process that a test starts, would compile everything anew
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(HERE.parent / ".pytest_cache" / "compiled")
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": sys.pycache_prefix}
 
 
 def pytest_xdist_auto_num_workers() -> int:
     """Give the number of workers for `-n auto`."""
     return WORKERS_PER_CORE * len(os.sched_getaffinity(0))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing of a suite that is not asked for: only the fast one has the time that it takes."""
+    suite = collection_path.relative_to(HERE).parts[:1] if collection_path.is_relative_to(HERE) else ()
+    return True if suite and suite[0] in SUITES and f"not {suite[0]}" in config.option.markexpr else None
