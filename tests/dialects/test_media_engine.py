@@ -75,11 +75,13 @@ def a_job(provider: MediaProviders, dialect: str, prompt: str, **asked: Any) -> 
 
 
 async def run_all(rig: Rig, jobs: list[Job]) -> list[Finish]:
-    """All at once, each with an id of its own."""
+    """One after the other on one engine, each with an id of its own."""
+    finishes = []
     async with rig.serving(rig.engine()) as engine:
         for number, job in enumerate(jobs):
             await engine.start(replace(job, id=f"job_{number}"))
-        return [await engine.finish(f"job_{number}") for number in range(len(jobs))]
+            finishes.append(await engine.finish(f"job_{number}"))
+    return finishes
 
 
 async def run(rig: Rig, job: Job) -> Finish:
