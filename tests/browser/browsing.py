@@ -23,6 +23,7 @@ def expect(seen: Any) -> Any:
     """Playwright's waiting assertions; it is installed only with the group `browser`."""
     from playwright.sync_api import expect as waiting  # noqa: PLC0415
 
+    waiting.set_options(timeout=30_000)  # on a busy machine
     return waiting(seen)
 
 
