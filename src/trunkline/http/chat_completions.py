@@ -103,6 +103,7 @@ class ChatCompletions:
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)
             return
+        exchange.headers = {}  # all is read, and a stream may be long
         end: EndReason = "failed"
         entry = self._open_calls.enter(call, exchange.path, partial(exchange.stop, ENDED))
         try:
