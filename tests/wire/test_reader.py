@@ -23,11 +23,13 @@ STREAMS = (
     f"[[{A}],{B}]]]{A}",
     "[\n",
     f"[D[{A}]",
+    f"[[D \0\n[[D     x\n[{A} [DO      \nNE] {A}",
     f'{{\n "a": [\n  1\n ]\n}}{B}\n{{"a":\n{A}\n}}\n[DONE]',
     f'data: {{"a":\ndata: 1}} {B}\n\n: word\n{A}: word\n',
     f"\ufeff{A}\ufeff{B}\n\u00a0data: {A}",
     f'data: "{{\\"a\\":1}}"\n"{{\\"a\\":1}}" {A}\n',
     f"data: {A}\r\n\r\ndata: {B}\r\rdata: [DONE]\r",
+    '{\0\0\n"a":1}\n{"a":\0]\0\n1}\n{"b":"cut\0\\ \n[{"a":\0\n1}]\n{ \0',
 )
 
 
@@ -52,6 +54,10 @@ def test_any_cut_gives_the_same_frames(text: str) -> None:
 def test_a_value_is_given_when_it_is_whole() -> None:
     for line in (f"data: {A}", A, f"{A}{B}"[: len(A)], f"[{A}", '{\n "a": 1\n}'):
         assert [frame.kind for frame in EventReader(msgspec.json.decode, Notes()).feed(line.encode())] == ["json"]
+
+
+def test_the_blanks_that_end_a_line_are_no_part_of_a_value() -> None:
+    assert read([b'{"a":\0', b'\0\n1,\0\n"b":', b" " * 5000, b"\0\n2}\n"]) == [("json", b'{"a":1,"b":2}', "", 1)]
 
 
 def test_much_text_behind_a_value_takes_linear_time() -> None:

@@ -159,7 +159,7 @@ class LineReader:
                 self._value_line = self._line
                 position = scanner.feed(text, position)
                 if position < 0:
-                    self._guard(frames)
+                    self._guard(frames, whole=whole)
                     return b""
                 self._emit(frames)
             elif (between := _BETWEEN.match(text, position)) is not None:
@@ -173,7 +173,7 @@ class LineReader:
             elif (
                 byte == 0x5B
                 and (whole or position + 1 < len(text))
-                and not is_mark(text[position : position + len(DONE)])
+                and not is_mark(text[position : position + len(DONE)].rstrip(b"" if whole else SPACE))
             ):
                 if not self._in_array:
                     self._notes.add("array_of_chunks", self._line)
@@ -205,7 +205,7 @@ class LineReader:
             text = stripped[field.end() :]
         end = scanner.feed(text)
         if end < 0:
-            self._guard(frames)
+            self._guard(frames, whole=True)
             return
         self._notes.add("json_over_lines", self._value_line)
         self._emit(frames)
@@ -220,11 +220,13 @@ class LineReader:
         if field.group(1).lower() != b"data":
             return True
         rest = text[field.end() :].lstrip(SPACE)
-        held = bytes(self._scanner.buffer.rstrip(SPACE)[-1:])
+        held = self._scanner.buffer[-1:]
         return (rest[:2] == b'{"' or rest[:6] == DONE) and held not in (b"[", b",", b":", b"{")
 
-    def _guard(self, frames: list[Frame]) -> None:
-        """Keep what is held within bounds."""
+    def _guard(self, frames: list[Frame], *, whole: bool) -> None:
+        """Keep what is held within bounds; the blanks that end a line (`whole`) are no part of it."""
+        if whole:
+            self._scanner.rstrip(SPACE)
         if self._scanner.depth > MAX_DEPTH:
             self._drop(frames, f"JSON nested deeper than {MAX_DEPTH}")
         elif len(self._scanner.buffer) > self._max_bytes:

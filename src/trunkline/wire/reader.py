@@ -168,7 +168,7 @@ class EventReader(LineReader):
         if self._scanner.buffer:
             position = self._scanner.feed(piece)
             if position < 0:
-                self._guard(frames)
+                self._guard(frames, whole=whole)
                 return
             self._emit(frames)
             piece = piece[position:]

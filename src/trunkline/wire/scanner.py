@@ -6,6 +6,7 @@ _STRUCTURE = re.compile(rb'[{}\[\]"]')
 _STRING = re.compile(rb'["\\]')
 _PAIR = {0x7D: 0x7B, 0x5D: 0x5B}  # } closes {, ] closes [
 MAX_DEPTH = 256
+_END_BYTES = 4096  # looked at in one step for blanks
 
 
 class Scanner:
@@ -35,6 +36,12 @@ class Scanner:
         value = self.buffer
         self.clear()
         return value
+
+    def rstrip(self, blanks: bytes) -> None:
+        """Forget the blanks at the end, without a copy of the whole; a value must have begun."""
+        while self.buffer[-1] in blanks:
+            end = self.buffer[-_END_BYTES:]
+            del self.buffer[len(self.buffer) - len(end) + len(end.rstrip(blanks)) :]
 
     def feed(self, text: bytes, start: int = 0) -> int:
         """Read on until the value is whole; give the position behind it, or -1 when it needs more text.
