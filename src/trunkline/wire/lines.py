@@ -220,7 +220,7 @@ class LineReader:
         if field.group(1).lower() != b"data":
             return True
         rest = text[field.end() :].lstrip(SPACE)
-        held = self._scanner.buffer[-1:]
+        held = bytes(self._scanner.buffer[-1:])
         return (rest[:2] == b'{"' or rest[:6] == DONE) and held not in (b"[", b",", b":", b"{")
 
     def _guard(self, frames: list[Frame], *, whole: bool) -> None:
