@@ -314,6 +314,7 @@ _OTHERWISE = {
     "tool_index_repeated": replace(CALL, calls=[("f", '{"a":1}'), ("f", '{"a":2}')]),
     "tool_call_unannounced": replace(TEXT, text="", finish="tool_calls"),
     "media_twice": replace(TEXT, text="![a](https://x.example/a.png) https://x.example/a.png morning"),
+    "media_beside_text": replace(TEXT, text="Good morning\n\n![image](https://x.example/a)"),
     "media_bare": replace(TEXT, text="https://x.example/a.png"),
     "usage_missing": replace(TEXT, tokens=None),
     "error_spelling": Meant(finish=None),

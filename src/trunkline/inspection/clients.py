@@ -98,6 +98,7 @@ MEASURED: dict[str, tuple[str, dict[str, str]]] = {
     "error_with_choices": ("EEEEEEEE", {"*": "the provider's error"}),
     "upstream_failed": ("EEEEEEEE", {"*": "the provider's error"}),
     "upstream_incomplete": ("dddEdEEd", _NO_FINISH),
+    "media_beside_text": ("dddddddd", {"*": "the picture is not seen"}),
 }  # fmt: skip
 """By rule: the outcome of each mode, and what it says or does (`*`: those not named). Other rules hurt none."""
 _SILENCE = "0EE00EE0"
@@ -206,7 +207,7 @@ def _spared(report: "Report", seen: Seen) -> set[str]:
 def _of_contents(report: "Report", seen: Seen, rules: list[str], cause: str) -> list[_Effect]:
     """Say what is lost of text, calls and numbers because they stand where no client looks."""
     effects: list[_Effect] = []
-    cause = cause or next((rule for rule in rules if rule in _ELSEWHERE), "")
+    cause = cause or next((rule for rule in rules if rule in _ELSEWHERE), "media_beside_text" if report.media else "")
     if cause and len(seen.text) < len(report.text) and not {"content_not_string", "message_for_delta"} & set(rules):
         outcomes = "dddddddd" if seen.text or report.tool_calls else "00000E00"
         effects.append((cause, outcomes, {"*": "a part of the text is lost"}))
@@ -220,6 +221,8 @@ def _of_contents(report: "Report", seen: Seen, rules: list[str], cause: str) -> 
         effects.append(("tool_call_restarted", "dd.dd...", {"*": "other arguments"}))
     if report.usage and seen.usage and as_count(seen.tokens) != report.usage["total_tokens"]:
         effects.append(("usage_odd", "EEEdddEd" if seen.usage_list else "dddddddd", {"*": "other numbers"}))
+    if seen.arrays:
+        effects.append(("array_of_chunks", "EEEE.EE.", {"*": "AttributeError, TypeError or a validation error"}))
     if seen.odd:
         effects.append(("delta_missing", "EEEEdEE0", {"*": "TypeError or a validation error"}))
     return effects

@@ -29,6 +29,8 @@ class Seen(Struct):
     """A delta is no object, or its calls are no list."""
     usage_list: bool = False
     error: bool = False
+    arrays: bool = False
+    """An event is a list."""
     unreadable: int = 0
     """The line of the first event that is no JSON; 0: none."""
     lost: bool = False
@@ -79,6 +81,7 @@ def _dispatch(block: list[tuple[int, bytes, bytes]], seen: Seen) -> bool:
     except (ValueError, RecursionError):
         seen.unreadable = seen.unreadable or block[0][0]
         return False
+    seen.arrays |= type(value) is list
     _chunk(as_dict(value), seen)
     return False
 
