@@ -63,8 +63,10 @@ async def test_started_without_it_links_are_refused_until_it_is_back(home: Home,
                     assert (error["code"], error["type"]) == ("storage_unavailable", "server_error")
                     assert "127.0.0.1" not in error["message"]
             assert (await gate.get("/v1/videos")).status == 200
-    async with home.gateway() as gate:
-        assert (await gate.get(url)).status == 200
+    async with home.gateway() as gate, asyncio.timeout(60):
+        while (status := (await gate.get(url)).status) == 503:  # noqa: ASYNC110 - seen from outside
+            await asyncio.sleep(0.5)
+    assert status == 200
 
 
 async def test_a_download_goes_on_where_it_was(home: Home, s3_server: S3Server) -> None:

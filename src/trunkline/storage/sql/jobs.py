@@ -36,7 +36,8 @@ class SqlJobs:
                 known = await remember(connection, idempotency)
                 if known is not None and (former := await _get(connection, known.job_id)) is not None:
                     return former, False
-            values = JOBS.values(job) | {"created_ms": now_ms(), "updated_ms": now_ms()}
+            now = now_ms()
+            values = JOBS.values(job) | {"created_ms": now, "updated_ms": now}
             row = (await connection.execute(jobs.insert().values(values).returning(*JOBS.columns))).one()
             if job.stream_id:
                 await insert_stream(connection, stream_of(job))
