@@ -33,6 +33,8 @@ match settings.behaviour:
     case "garbage":
         os.write(parent._out, b"hello\n")
         time.sleep(60)
+    case "mute":
+        time.sleep(60)
     case "fail_once":
         with open(settings.marks) as marks:  # noqa: PTH123 - plain and quick
             starts = len(marks.readlines())

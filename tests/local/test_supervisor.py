@@ -186,7 +186,7 @@ async def test_stop_before_the_task_has_begun_ends_it() -> None:
 
 
 async def test_stop_while_others_wait_tells_them() -> None:
-    async with supervised("serve") as child:
+    async with supervised("mute") as child:
         waiting = asyncio.gather(child.address(), child.address(), return_exceptions=True)
         await asyncio.sleep(0.05)
         child.stop()
