@@ -58,25 +58,16 @@ class CachedCall(ChatCall):
                 self.cache = "miss"
                 self._coming = asyncio.get_running_loop().create_future()
                 self._answers.coming[self._name] = self._coming
-                self._heard += (events := await super().begin())
-                return events
+                return await super().begin()
             kept = await asyncio.shield(coming)
         self.cache = "hit"
         return self.meter.feed(read(kept))
 
-    async def read(self) -> list[Event]:
-        """Give the next events, none after the last."""
-        events = await super().read()
+    def _metered(self, events: list[Event]) -> list[Event]:
+        events = super()._metered(events)
         if self._coming is not None:
             self._heard += events
         return events
-
-    def _piped(self, events: list[Event]) -> bool:
-        """See `ChatCall`."""
-        events = self._metered(events)
-        if self._coming is not None:
-            self._heard += events
-        return not events or self._tell(events)
 
     async def close(self, end_reason: EndReason) -> None:
         """Settle; keep the answer if it is whole, and let those have it who wait for it."""

@@ -60,13 +60,19 @@ class ImagesWriter:
         self.usage = Usage()
         self.failed: Failed | None = None
 
-    def encode(self, events: list[Event]) -> Iterator[bytes]:
-        """Write what the events say: each picture when all are there, or the error."""
+    def feed(self, events: list[Event]) -> None:
+        """Take what the events say."""
         for event in events:
             if isinstance(event, UsageReported):
                 self.usage = event.usage
             elif isinstance(event, Failed):
                 self.failed = event
+
+    def encode(self, events: list[Event]) -> Iterator[bytes]:
+        """Write what the events say: each picture when all are there, or the error."""
+        self.feed(events)
+        for event in events:
+            if isinstance(event, Failed):
                 yield error_event(error_object(event))
             elif isinstance(event, Ended):
                 yield from self._pictures()

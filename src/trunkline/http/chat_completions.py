@@ -1,19 +1,19 @@
 """`POST /v1/chat/completions`, streamed and not (contract section 5)."""
 
-import asyncio
 import time
-from functools import partial
+from collections.abc import Awaitable
 
 from msgspec.structs import replace
 
 from trunkline.calls.cached import Answers, CachedCall
 from trunkline.calls.chat import ChatCall, Targets
 from trunkline.calls.gate import Gate
-from trunkline.calls.open_calls import ENDED, OpenCalls
+from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
+from trunkline.http.call_answer import collect, settled, stream
 from trunkline.http.call_headers import (
     next_name,
     read_headers,
@@ -23,8 +23,7 @@ from trunkline.http.call_headers import (
     wants_trace,
 )
 from trunkline.http.cors import cors_headers
-from trunkline.http.error_response import JSON, respond_error
-from trunkline.http.event_stream import SHUTDOWN, EventStream, Times
+from trunkline.http.error_response import respond_error
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
 from trunkline.http.media_chat import Begin, MediaChat
@@ -103,75 +102,17 @@ class ChatCompletions:
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)
             return
-        exchange.headers = {}  # all is read, and a stream may be long
-        end: EndReason = "failed"
-        entry = self._open_calls.enter(call, exchange.path, partial(exchange.stop, ENDED))
-        try:
-            end = await (self._stream if request.stream else self._collect)(exchange, call, request, headers)
-        finally:
-            self._open_calls.leave(entry)
-            await call.close(end)
+        await settled(exchange, call, self._open_calls, self._answer(exchange, call, request, headers))
 
-    async def _stream(
+    def _answer(
         self, exchange: Exchange, call: ChatCall, request: ChatRequest, headers: list[tuple[str, str]]
-    ) -> EndReason:
-        settings = self._live.settings
+    ) -> Awaitable[EndReason]:
+        if not request.stream:
+            return collect(exchange, call, Collector(request, id=make_id(), created=now_s()), headers)
         encoder = ChunkEncoder(request, id=make_id(), created=now_s())
         if request.include_cost:
             encoder.cost_usd = call.cost_usd
-        times = Times(
-            grace_s=settings.grace_s,
-            keepalive_s=settings.keepalive_s,
-            client_stall_s=call.route.settings.timeouts.client_stall_s,
-        )
-        return await EventStream(exchange, call, encoder, times).run(headers)
-
-    async def _collect(
-        self, exchange: Exchange, call: ChatCall, request: ChatRequest, headers: list[tuple[str, str]]
-    ) -> EndReason:
-        collector = Collector(request, id=make_id(), created=now_s())
-        try:
-            events = await call.begin()
-            while events:
-                collector.feed(events)
-                events = await call.read()
-        except GatewayError as error:
-            respond_error(exchange, error, [*headers, *told(call)])
-            return "failed"
-        except asyncio.CancelledError:
-            if exchange.stopped is not None:
-                respond_error(exchange, GatewayError(exchange.stopped.code, exchange.stopped.message), headers)
-                return "cancelled"
-            if not exchange.interrupted:
-                return "cancelled"
-            respond_error(exchange, GatewayError("shutting_down", SHUTDOWN.message), headers)
-            return "shutdown"
-        failed = collector.failed
-        if failed is not None:
-            broken = GatewayError(
-                failed.code, failed.message, status=failed.status, type=failed.type, param=failed.param
-            )
-            respond_error(exchange, broken, [*headers, *told(call)])
-        else:
-            cost_usd = call.cost_usd(collector.usage)
-            cost = [] if cost_usd is None else [("x-trunkline-cost", f"{cost_usd:.6f}")]
-            exchange.respond(200, [JSON, *headers, *told(call), *cost], collector.body())
-        return "completed"
-
-
-def told(call: ChatCall) -> list[tuple[str, str]]:
-    """Say in headers what was done: provider, real model, attempts."""
-    headers: list[tuple[str, str]] = []
-    if call.target is not None:
-        own = call.target.target
-        headers += [("x-trunkline-provider", own.provider), ("x-trunkline-model", own.model)]
-    if call.attempts:
-        headers.append(("x-trunkline-attempts", str(call.attempts)))
-    if call.fallback_from:
-        headers.append(("x-trunkline-fallback-from", call.fallback_from))
-    if call.cache:
-        headers.append(("x-trunkline-cache", call.cache))
-    return headers
+        return stream(exchange, call, encoder, self._live.settings, headers)
 
 
 def make_id() -> str:

@@ -111,7 +111,11 @@ class _WireFormat(Struct):
 
 def members(request: ChatRequest, target: Target) -> dict[str, Raw]:
     """Give the members as the target is to get them: dropped and renamed as its TOML says."""
-    fields = dict(request.fields)
+    return fitted(dict(request.fields), target)
+
+
+def fitted(fields: dict[str, Raw], target: Target) -> dict[str, Raw]:
+    """Drop and rename members, in place, as the target's TOML says."""
     for name in target.drop:
         fields.pop(name, None)
     for old, new in target.rename.items():

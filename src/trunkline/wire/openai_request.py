@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from trunkline.core.chat import ChatRequest, Target, UpstreamRequest
+from trunkline.wire.asked import fitted
 
 _encode = msgspec.json.Encoder().encode
 _INCLUDE_USAGE = Raw(b'{"include_usage":true}')
@@ -19,13 +20,7 @@ def build_openai(request: ChatRequest, target: Target) -> UpstreamRequest:
     if request.stream:
         fields["stream"] = Raw(b"true")
         fields["stream_options"] = _stream_options(options)
-    for name in target.drop:
-        fields.pop(name, None)
-    for old, new in target.rename.items():
-        if old in fields:
-            value = fields.pop(old)
-            fields.setdefault(new, value)
-    return UpstreamRequest(target.path or "/chat/completions", _encode(fields))
+    return UpstreamRequest(target.path or "/chat/completions", _encode(fitted(fields, target)))
 
 
 def _stream_options(asked: Raw | None) -> Raw:
