@@ -35,6 +35,7 @@ def a_file(name: str, mime_type: str, data: bytes) -> Any:
 def choose(page: "Page", model: str) -> None:
     page.get_by_role("button", name="Model:").click()
     page.get_by_role("combobox", name="Find a model").fill(model)
+    expect(page.locator("[role=option][aria-selected=true]")).to_contain_text(model)  # the list may still be on its way
     page.keyboard.press("Enter")
 
 

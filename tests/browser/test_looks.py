@@ -42,6 +42,7 @@ def test_the_playground_is_for_everyone(open_page: OpenPage, look: dict[str, Any
     for model in ("up/markdown", "up/tools", "up/think", "up/still", "up/wrong", "up/breaks"):
         page.locator("button[aria-haspopup=listbox]").click()
         page.locator("input[role=combobox]").fill(model)
+        expect(page.locator("[role=option][aria-selected=true]")).to_contain_text(model)
         page.keyboard.press("Enter")
         page.locator("#prompt").fill("hello")
         page.keyboard.press("Enter")

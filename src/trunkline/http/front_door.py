@@ -28,6 +28,21 @@ class FrontDoor(HttpToolsProtocol):
     routes: ClassVar[dict[tuple[bytes, bytes], Handler]] = {}
     body_max_bytes: ClassVar[int] = 64 * 1024 * 1024
     grace_s: ClassVar[float] = 10.0
+    # Instances share the keys of their dictionaries only up to thirty, and the parent has most of those.
+    __slots__ = (
+        "_exchange",
+        "_handler",
+        "_hot",
+        "_leaving",
+        "_pieces",
+        "_rest",
+        "_rested_at",
+        "_size",
+        "http_1_0",
+        "keep_alive",
+        "send",
+        "waiting",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
