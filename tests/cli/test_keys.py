@@ -110,7 +110,7 @@ async def test_a_running_gateway_sees_keys_within_five_seconds(tmp_path: Path) -
 
         async def status(token: str, wanted: int) -> int:
             got = 0
-            for _ in range(50):
+            for _ in range(200):
                 got = (await gate.ask(chat(n=0), authorization=f"Bearer {token}")).status
                 if got == wanted:
                     break

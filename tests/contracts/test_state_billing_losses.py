@@ -92,6 +92,19 @@ async def test_a_lost_postgresql_refuses_calls_that_cost_money_and_loses_nothing
     await database.close()
 
 
+async def test_a_database_that_does_not_answer_refuses_what_was_set_aside_too(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = a_key(total=10**6)
+    async with start(database) as billing:
+        assert await call(billing, key)
+        hold = billing.try_reserve(key, PRICE, NOW)
+        assert hold is not None  # it has more than one call's money at hand
+        billing.release(hold)
+        monkeypatch.setattr(billing._life, "reachable", False)
+        assert await refused(billing, key) == "storage_unavailable"
+
+
 WORKER = """
 import asyncio, secrets, sys, time
 from pathlib import Path

@@ -92,7 +92,7 @@ class Billing:
             or allowance.key is not key
             or allowance.day != day_of(now_ms)
             or not self._life.held
-            or self._failed
+            or self.trouble
         ):
             return None
         allowance.take(amount)

@@ -104,7 +104,7 @@ async def test_an_answer_nobody_asked_for_is_given_to_nobody(client: Client, sur
 async def test_waiting_connections_are_bounded_in_time_and_number(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "IDLE_S", 0.1)
+    monkeypatch.setattr(pool, "IDLE_S", 1.0)
     monkeypatch.setattr(pool, "IDLE_COUNT", 2)
     together = asyncio.Event()
 
