@@ -46,6 +46,7 @@ class ChatLine:
         self._normaliser = Normaliser(notes, ends_open=dialect.ends_open)
         self.checks = ChunkChecks(notes) if notes.thorough else None
         """Sees every frame, for who wants to read the departures one by one."""
+        self._frames = 0
         self._fresh = True
         self._head = b""
         self._certain = False
@@ -76,8 +77,8 @@ class ChatLine:
         frames = self._open(data) if self._fresh else self._reading().feed(data)
         return self._run(frames) if frames else []
 
-    def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:
-        """Say that no more bytes come; see `Normaliser.close`."""
+    def close(self, broken: str = "", *, whole: bool = False, labelled: bool = False) -> list[Event]:
+        """Say that no more bytes come; see `Normaliser.close`. `labelled`: as one JSON value, which then is whole."""
         head, self._head = self._head, b""
         frames = self._reading().feed(head) if head else []
         if self._reader is not None:
@@ -90,7 +91,7 @@ class ChatLine:
         events += self._normaliser.feed(self._filtered(self._decoder.close(), last=True))
         if self._unread and not self._certain and not broken:
             broken = f"the upstream's answer is no chat answer: {self._unread}"
-        return events + self._normaliser.close(broken, whole=whole)
+        return events + self._normaliser.close(broken, whole=whole or (labelled and self._frames == 1))
 
     def whole(self, body: bytes) -> list[Event]:
         """Read an answer that was asked for unstreamed and has come to its end."""
@@ -143,6 +144,7 @@ class ChatLine:
         self._certain = True
 
     def _run(self, frames: list[Frame]) -> list[Event]:
+        self._frames += len(frames)
         if self.checks is not None:
             self.checks.feed(frames)
         events = self._decoder.feed(frames) if self._certain else self._begin(frames)

@@ -84,7 +84,7 @@ def test_a_relay_with_zero_usage_first() -> None:
     report = examine(data)
     assert found(report, "data_line_empty") == [(3, at(data, b"data:\n"), 5), (7, at(data, b"data:\n", 2), 5)]
     assert [line for line, _, _ in found(report, "data_prefix_missing")] == [4, 8]
-    assert [line for line, _, _ in found(report, "blank_line_missing")] == [2, 4, 5, 6, 8]
+    assert [line for line, _, _ in found(report, "blank_line_missing")] == [2, 4, 5, 6, 8, 9]
     assert [line for line, _, _ in found(report, "usage_zero")] == [6]
     assert found(report, "usage_zero")[0][1] == at(data, b'"usage": {')
     assert [line for line, _, _ in found(report, "usage_repeated")] == [8]

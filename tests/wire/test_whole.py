@@ -21,3 +21,20 @@ def test_a_stream_that_is_cut_is_no_answer() -> None:
 def test_one_value_is_complete_by_its_own_shape() -> None:
     assert isinstance(last(CHUNK), Ended)
     assert isinstance(last(CHUNK.replace(b"Half", b"H\xe9")), Ended)
+
+
+def closed(body: bytes, *, labelled: bool) -> object:
+    line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes())
+    return (line.feed(body) + line.close(labelled=labelled))[-1]
+
+
+def test_an_object_with_a_text_is_whole_where_it_is_all_of_a_json_body() -> None:
+    for body in (b'{"response":"Half"}', b'[{"generated_text":"Half"}]', b'{"content":"Half"}\n'):
+        assert isinstance(closed(body, labelled=True), Ended)
+        assert isinstance(closed(body, labelled=False), Failed)
+    for body in (
+        b'[{"generated_text":"Half"}',
+        b'{"content":"Half"}{"content":',
+        b'{"content":"Half"}\n{"content":" a"}\n',
+    ):
+        assert isinstance(closed(body, labelled=True), Failed)

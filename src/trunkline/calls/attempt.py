@@ -143,7 +143,7 @@ class Attempt:
                 self._alive_at = self._loop.time()
                 continue
             if not data:
-                return line.close()
+                return line.close(labelled=_is_json(response))
             self._alive_at = self._loop.time()
             large = self._held_bytes > LARGE_BYTES and b"}" in data
             events = await self._feed_large(data) if large else line.feed(data)
@@ -163,7 +163,7 @@ class Attempt:
             self._deadline.arm(self._limit())
             try:
                 if await response.pipe(self._fed):
-                    events = line.close()
+                    events = line.close(labelled=_is_json(response))
                 elif self._later:
                     events = await self._feed_large(self._later)
                     self._held_bytes = 0 if events else self._held_bytes + len(self._later)
@@ -292,6 +292,10 @@ def answers(events: list[Event]) -> bool:
         if type(event) in _ANSWERS:
             return True
     return False
+
+
+def _is_json(response: HttpResponse) -> bool:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 def _failed(error: UpstreamError) -> Failed:

@@ -11,7 +11,8 @@ from trunkline.wire.scanner import MAX_DEPTH, Scanner
 
 DONE = b"[DONE]"
 SPACE = b" \t\x00\x0b\x0c\x1e"
-_FIELD = re.compile(rb"(data|event|id|retry|error)[ \t]*:[ \t]?", re.IGNORECASE)
+_FIELD = re.compile(rb"(data|event|id|retry|error)(?:[ \t]*:[ \t]?|(?<=data)[ \t]+(?=[{\[]))", re.IGNORECASE)
+_GUARD = re.compile(rb"(?:for\s*\(;;\);|while\s*\((?:1|true)\);|\)\]\}'?,?)\s*")  # that no script can read the JSON
 _DONE_MANGLED = re.compile(rb'["\']?[\[<|]*\s*(done|end|eos|stream_end)\s*[\]>|]*["\']?[.;,]?', re.IGNORECASE)
 _JUNK = re.compile(rb"(?:(\xef\xbb\xbf|\xc2\xa0)|[ \t\x00\x0b\x0c\x1e])+")  # marks and blanks that begin nothing
 _BETWEEN = re.compile(rb"(?:[ \t\x00\x0b\x0c\x1e,]|\\[nr])+")  # values; some write their newlines as two characters
@@ -32,6 +33,7 @@ class LineReader:
         self._event = ""
         self._scanner = Scanner()  # a value that goes on in the next bytes
         self._value_line = 0
+        self._glued_line = 0  # where a value has ended: another one on that line is glued to it
         self._in_array = False
         self._done_tail = b""
         self._done_line = 0
@@ -130,6 +132,9 @@ class LineReader:
             self._scan(inner, frames)
         elif mark == b"null":
             self._notes.add("null_value", self._line)
+        elif (guard := _GUARD.match(text)) is not None:
+            self._notes.add("not_json", self._line, guard.group().decode())
+            return self._scan(text[guard.end() :], frames, whole=whole)
         elif _DONE_MANGLED.fullmatch(mark):
             self._done(frames)
         else:
@@ -154,7 +159,7 @@ class LineReader:
         while position < len(text):
             byte = text[position]
             if byte == 0x7B:
-                if position and not self._in_array:
+                if self._glued_line == self._line and not self._in_array:
                     self._notes.add("values_glued", self._line)
                 self._value_line = self._line
                 position = scanner.feed(text, position)
@@ -241,6 +246,7 @@ class LineReader:
         """Give a whole value: read, if `parse` can, else left to the decoder."""
         if self._scanner.surplus:
             self._notes.add("bracket_surplus", self._value_line)
+        self._glued_line = self._line
         data = self._scanner.take()
         frames.append(Frame("json", data, self._read_value(data), self._event, self._value_line))
 

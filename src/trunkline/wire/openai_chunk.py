@@ -115,7 +115,9 @@ def mend_chunk(value: Any) -> Chunk | None:
     """Read a JSON value that did not fit the types: members of the wrong type count as absent. None: no object."""
     if type(value) is not dict:
         return None
-    choices = [_mend_choice(item) for item in _choices(value)] if value.get("choices") else None
+    choices = None
+    if value.get("choices"):
+        choices = [_mend_choice(part) for choice in _choices(value) for part in _parts(choice)]
     return mend({**value, "choices": choices}, Chunk)
 
 
@@ -125,7 +127,19 @@ def _choices(value: dict[str, Any]) -> list[dict[str, Any]]:
     if type(choices) is dict:
         single = not choices.keys() or any(name in choices for name in ("delta", "message", "text", "finish_reason"))
         choices = [choices] if single else list(choices.values())
+    if type(choices) is list and choices and type(choices[0]) is list:
+        choices = choices[0]
     return list(dicts(choices))
+
+
+def _parts(choice: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give a choice whose delta is a list as one choice for each of its items."""
+    deltas = list(dicts(choice.get("delta")))
+    if not deltas:
+        return [choice]
+    index = choice.get("index", 0)
+    last = {**choice, "index": index, "delta": deltas[-1]}
+    return [*({"index": index, "delta": delta} for delta in deltas[:-1]), last]
 
 
 def _mend_choice(choice: dict[str, Any]) -> dict[str, Any]:

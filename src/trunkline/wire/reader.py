@@ -23,6 +23,7 @@ class EventReader(LineReader):
         super().__init__(parse, notes, max_bytes=max_bytes)
         self._tail = bytearray()  # what is not read yet of a line whose newline is not here
         self._begun = False  # a first part of that line has been read
+        self._marked = False  # it was the end mark
         self._skip_lf = False  # the line before ended with CR
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -66,6 +67,9 @@ class EventReader(LineReader):
             self._done(frames)
         if self._scanner.buffer:
             self._drop(frames, "the stream ends within a JSON value")
+        elif self._in_array:
+            self._notes.add("malformed", self._line, "the stream ends within a JSON array")
+            frames.append(Frame("malformed", line=self._line))
         return frames
 
     def _read_lines(self, lines: list[bytes], frames: list[Frame]) -> None:
@@ -95,6 +99,7 @@ class EventReader(LineReader):
         if self._begun:
             self._begun = False
             self._read_more(piece, frames, whole=True)
+            self._marked = False
             self._line += 1
             return
         line, self._tail = self._tail, bytearray()
@@ -139,6 +144,8 @@ class EventReader(LineReader):
             return
         elif tail == b"data: " + DONE:
             self._begin()
+            self._marked = True
+            self._separate(prefixed=True)
             self._done(frames, mangled=False)
         elif tail[-1] == 0x7D and len(tail) <= _PROMPT_BYTES and tail[:5] == b"data:":
             text = tail[6 if tail[5] == 0x20 else 5 :]
@@ -148,6 +155,7 @@ class EventReader(LineReader):
                 return
             self._begin()
             self._separate(prefixed=True)
+            self._glued_line = self._line
             frames.append(Frame("json", text, value, self._event, self._line))
 
     def _begin(self) -> None:
@@ -165,6 +173,9 @@ class EventReader(LineReader):
 
     def _read_more(self, piece: bytes, frames: list[Frame], *, whole: bool) -> None:
         """Read on in a line of which a first part has been read; `whole`: this is its last part."""
+        if self._marked and piece.strip(SPACE):
+            self._notes.add("done_mangled", self._line)
+            self._marked = False
         if self._scanner.buffer:
             position = self._scanner.feed(piece)
             if position < 0:
