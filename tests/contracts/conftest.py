@@ -9,12 +9,23 @@ import pytest
 import pytest_asyncio
 from billing_process import start
 from postgres import postgres_server, postgres_url
+from sqlalchemy import inspection
 from valkey_server import valkey_server, valkey_url
 
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.migrate import upgrade
 
 __all__ = ["postgres_server", "postgres_url", "start", "valkey_server", "valkey_url"]
+
+
+@pytest.fixture(autouse=True)
+def half_an_orm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as a thread imports SQLAlchemy's ORM, at a process's first job, it can tell the type of no odd value."""
+
+    def inspect(value: object) -> None:
+        raise AssertionError(f"a query holds {value!r}")
+
+    monkeypatch.setitem(inspection._registrars, object, inspect)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.scale)])

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 from film_provider import FilmProvider
-from job_tools import FastClock, Rig, a_job, opened
+from job_tools import FastClock, InProcess, Rig, a_job, opened
 from sqlalchemy import update
 
 from trunkline.core.jobs import Idempotency, JobState
+from trunkline.jobs.tools import Step
 from trunkline.storage.sql.tables import leases
 
 
@@ -108,3 +109,33 @@ async def test_a_job_started_before_the_engine_is_up_waits_for_it(rig: Rig, prov
     assert (job.owner, new) == ("", True)
     async with rig.serving(engine):
         assert (await engine.finish("job_1")).job.state == "completed"
+
+
+class Late(InProcess):
+    """DBOS as it is at the first job of a process: it comes up when told to."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self.told, self.up = asyncio.Event(), asyncio.Event()
+
+    async def start(self) -> None:
+        await self.told.wait()
+        self.up.set()
+
+
+async def test_jobs_do_not_wait_until_the_durable_engine_is_up(rig: Rig, provider: FilmProvider) -> None:
+    made: list[Late] = []
+
+    def durable(_: str, step: Step) -> Late:
+        made.append(Late(step))
+        return made[-1]
+
+    async with rig.serving(rig.engine(durable=durable)) as engine:
+        await engine.start(a_job("job_1", provider.url, {"polls": 1}))
+        assert (await engine.finish("job_1")).job.state == "completed"
+        made[0].told.set()
+        await made[0].up.wait()
+        await engine.start(a_job("job_2", provider.url, {"polls": 1}))
+        assert (await engine.finish("job_2")).job.state == "completed"
+    assert [len(made), *made[0].tasks] == [1, "job_2"]
+    assert provider.submits == ["job_1", "job_2"]

@@ -47,9 +47,6 @@ class Durable:
 
     async def start(self) -> None:
         """Import and launch DBOS; raises what it raises."""
-        # here, where other queries are written: half imported by the thread, it breaks them
-        import sqlalchemy.orm  # noqa: F401, PLC0415 - only DBOS needs it
-
         self._thread.start()
         await asyncio.shield(asyncio.wrap_future(self._ready))
 

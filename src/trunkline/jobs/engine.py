@@ -19,7 +19,7 @@ from trunkline.core.jobs import FINISHED, Finish, Idempotency, Job, Partial
 from trunkline.core.state import Leases, MediaIndex, StaleOwnerError, StorageError, StreamStore
 from trunkline.jobs.record import Entry, Record, lasting
 from trunkline.jobs.run import Run
-from trunkline.jobs.tools import Step, Tools, Workflows
+from trunkline.jobs.tools import STEPS, Step, Tools, Workflows
 
 TICK_S = 1.0
 PRUNE_S = 600.0
@@ -50,6 +50,7 @@ class JobEngine:
         self._stores = stores
         self._make_durable = durable
         self._durable: Workflows | None = None
+        self._rising = False
         self.up = asyncio.Event()
         """Set when jobs begin here at once."""
         self.elsewhere: Callable[[], Awaitable[None]] | None = None
@@ -162,7 +163,7 @@ class JobEngine:
             self.up.set()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._watch())
-                group.create_task(self._begin())
+                group.create_task(self._begin(group))
         finally:
             self.up.clear()
             for run in list(self._runs.values()):
@@ -211,43 +212,54 @@ class JobEngine:
                 log.warning("job %s is begun late", job_id)
                 self._due.add(job_id)
 
-    async def _begin(self) -> None:
-        """Begin what is due, when something is."""
+    async def _begin(self, group: asyncio.TaskGroup) -> None:
+        """Begin what is due, when something is. Jobs do not wait for DBOS, which takes seconds to come up."""
         while True:
             await self._news.wait()
             self._news.clear()
-            try:
-                await self._bring_up()
-            except Exception:
-                log.exception("the durable engine cannot be started; it will be tried again")
-                await asyncio.sleep(AGAIN_S)
-            else:
-                await self._begin_due()
+            if not self._rising:
+                self._rising = True
+                group.create_task(self._bring_up())
+            busy = {job_id for job_id, _ in self._steps}
+            for job_id in self._due - busy:
+                self._due.discard(job_id)
+                self._known.add(job_id)
+                if self._durable is None:
+                    group.create_task(self._go_through(job_id))
+                else:
+                    await self._ensure(job_id, self._durable)
 
     async def _bring_up(self) -> None:
-        """Start the durable engine when there are jobs: its two seconds and 75 MB are not for who only chats."""
-        if self._durable is not None:
-            return
-        durable = self._make_durable(self._replica, self._step)
-        try:
-            await durable.start()
-        except BaseException:
-            await durable.stop()
-            raise
-        self._durable = durable
-
-    async def _begin_due(self) -> None:
-        if self._durable is None:
-            return
-        busy = {job_id for job_id, _ in self._steps}
-        for job_id in self._due - busy:
-            self._due.discard(job_id)
-            self._known.add(job_id)
+        """Start the durable engine, at the first job: its two seconds and 75 MB are not for who only chats."""
+        while self._durable is None:
+            durable = self._make_durable(self._replica, self._step)
             try:
-                await self._durable.ensure(job_id)
+                await durable.start()
             except Exception:
-                self._due.add(job_id)
-                log.exception("job %s could not be begun; it will be tried again", job_id)
+                await durable.stop()
+                log.exception("the durable engine cannot be started; it will be tried again")
+                await asyncio.sleep(AGAIN_S)
+            except BaseException:
+                await durable.stop()
+                raise
+            else:
+                self._durable = durable
+
+    async def _go_through(self, job_id: str) -> None:
+        """Run a job without DBOS; should this process die, who claims the job begins it there."""
+        try:
+            for name in STEPS:
+                if not await self._step(name, job_id):
+                    return
+        except Exception:
+            log.exception("job %s broke", job_id)
+
+    async def _ensure(self, job_id: str, durable: Workflows) -> None:
+        try:
+            await durable.ensure(job_id)
+        except Exception:
+            self._due.add(job_id)
+            log.exception("job %s could not be begun; it will be tried again", job_id)
 
     async def _step(self, name: str, job_id: str) -> bool | None:
         """Run a step, once at a time however often it is asked for. None: the job is not ours."""

@@ -46,8 +46,7 @@ class Studio:
         self._context = multiprocessing.get_context("spawn")
         self._progress = self._context.RawArray("B", MAX_WAITING)
         self._pool = self._new_pool()
-        for _ in range(WORKERS):
-            self._pool.submit(int)  # has its process started
+        self._pool.submit(int)  # has the first process started, the second when two things are asked for at a time
         self._unfinished: dict[Future[Made], int] = {}
         self.films: dict[str, Film] = {}
 

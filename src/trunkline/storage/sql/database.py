@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import Table, event, exc, make_url
+from sqlalchemy import ColumnElement, Table, event, exc, false, make_url
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -54,6 +54,14 @@ def upsert(connection: AsyncConnection, table: Table) -> "sqlite.Insert | postgr
     from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - 4 MB that SQLite does not need
 
     return postgresql.insert(table)
+
+
+def among(column: ColumnElement[Any], values: Collection[object]) -> ColumnElement[bool]:
+    """Say that a column has one of the values, of which there may be none.
+
+    SQLAlchemy asks all that it has loaded about the type of an empty `IN`, and breaks while a thread loads its ORM.
+    """
+    return column.in_(values) if values else false()
 
 
 class Database:

@@ -8,7 +8,7 @@ from sqlalchemy import Select, delete, func, select, update
 
 from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges, StoredStream
 from trunkline.core.state import StaleOwnerError
-from trunkline.storage.sql.database import Database, now_ms
+from trunkline.storage.sql.database import Database, among, now_ms
 from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.idempotency import recall, remember
 from trunkline.storage.sql.leases import living
@@ -189,7 +189,7 @@ class SqlJobs:
             await connection.execute(delete(idempotency_table).where(idempotency_table.c.expires_ms <= now_ms()))
             statement = delete(jobs).where(jobs.c.state.in_(FINISHED), jobs.c.expires_ms <= now_ms())
             gone = (await connection.execute(statement.returning(jobs.c.id))).scalars().all()
-            await connection.execute(delete(idempotency_table).where(idempotency_table.c.job_id.in_(gone)))
+            await connection.execute(delete(idempotency_table).where(among(idempotency_table.c.job_id, gone)))
             return len(gone)
 
     async def _read(self, query: Select[Any]) -> list[Job]:

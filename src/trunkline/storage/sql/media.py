@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Select, Table, delete, func, select, union
 
 from trunkline.core.media import FileRecord, MediaRecord
-from trunkline.storage.sql.database import Database, now_ms, upsert
+from trunkline.storage.sql.database import Database, among, now_ms, upsert
 from trunkline.storage.sql.records import Records, paged
 from trunkline.storage.sql.tables import files, media
 
@@ -97,10 +97,10 @@ class SqlMediaIndex:
 
     async def _delete(self, table: Table, ids: Sequence[str]) -> list[str]:
         async with self._database.write() as connection:
-            statement = delete(table).where(table.c.id.in_(ids)).returning(table.c.storage_key)
+            statement = delete(table).where(among(table.c.id, ids)).returning(table.c.storage_key)
             blobs = set((await connection.execute(statement)).scalars())
             used = union(
-                select(media.c.storage_key).where(media.c.storage_key.in_(blobs)),
-                select(files.c.storage_key).where(files.c.storage_key.in_(blobs)),
+                select(media.c.storage_key).where(among(media.c.storage_key, blobs)),
+                select(files.c.storage_key).where(among(files.c.storage_key, blobs)),
             )
             return sorted(blobs - set((await connection.execute(used)).scalars()))

@@ -37,7 +37,7 @@ from trunkline.core.reports import (
     UsageBy,
     Used,
 )
-from trunkline.storage.sql.database import Database, now_ms
+from trunkline.storage.sql.database import Database, among, now_ms
 from trunkline.storage.sql.tables import keys, ledger, spend
 
 BY: dict[UsageBy, ColumnElement[str]] = {
@@ -82,7 +82,7 @@ class SqlReports:
         largest = select(name).where(_within(span)).group_by(name).order_by(cost.desc(), calls.desc(), name)
         async with self._database.read() as connection:
             names = list((await connection.execute(largest.limit(most))).scalars())
-            query = _used(span, case((name.in_(names), name), else_=null()))
+            query = _used(span, case((among(name, names), name), else_=null()))
             return [_as_used(row) for row in await connection.execute(query)]
 
     async def used(self, span: Span) -> list[Used]:
@@ -183,19 +183,19 @@ class SqlReports:
         return KeyCounts(*(int(count or 0) for count in row))
 
     async def key_refs(self, key_ids: Iterable[str]) -> dict[str, KeyRef]:
-        query = select(keys.c.id, keys.c.name, keys.c.record).where(keys.c.id.in_(sorted(set(key_ids))))
+        query = select(keys.c.id, keys.c.name, keys.c.record).where(among(keys.c.id, sorted(set(key_ids))))
         async with self._database.read() as connection:
             return {row[0]: KeyRef(*row) for row in await connection.execute(query)}
 
     async def last_used(self, key_ids: Sequence[str]) -> dict[str, int]:
-        last = select(ledger.c.key_id, func.max(ledger.c.started_ms)).where(ledger.c.key_id.in_(key_ids))
+        last = select(ledger.c.key_id, func.max(ledger.c.started_ms)).where(among(ledger.c.key_id, key_ids))
         async with self._database.read() as connection:
             rows = await connection.execute(last.group_by(ledger.c.key_id))
             return {key_id: int(at) for key_id, at in rows}
 
     async def spends(self, owner_ids: Sequence[str], periods: Sequence[str]) -> Mapping[tuple[str, str], Spend]:
         columns = (spend.c.owner_id, spend.c.period, spend.c.spent_microusd, spend.c.reserved_microusd, spend.c.calls)
-        query = select(*columns).where(spend.c.owner_id.in_(owner_ids), spend.c.period.in_(periods))
+        query = select(*columns).where(among(spend.c.owner_id, owner_ids), spend.c.period.in_(periods))
         async with self._database.read() as connection:
             return {(owner, rest[0]): Spend(*rest) for owner, *rest in await connection.execute(query)}
 

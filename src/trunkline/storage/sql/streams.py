@@ -7,7 +7,7 @@ from sqlalchemy import delete, func, select, update
 
 from trunkline.core.jobs import Idempotency, StoredStream
 from trunkline.core.state import StaleOwnerError
-from trunkline.storage.sql.database import Database, now_ms
+from trunkline.storage.sql.database import Database, among, now_ms
 from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.idempotency import recall, remember
 from trunkline.storage.sql.leases import living
@@ -128,9 +128,9 @@ class SqlStreams:
         async with self._database.write() as connection:
             statement = delete(streams).where(streams.c.expires_ms <= now_ms()).returning(streams.c.id)
             gone = (await connection.execute(statement)).scalars().all()
-            await connection.execute(delete(stream_events).where(stream_events.c.stream_id.in_(gone)))
+            await connection.execute(delete(stream_events).where(among(stream_events.c.stream_id, gone)))
             # A key that stands for a job outlives that job's stream.
-            forgotten = idempotency_table.c.stream_id.in_(gone) & (idempotency_table.c.job_id == "")
+            forgotten = among(idempotency_table.c.stream_id, gone) & (idempotency_table.c.job_id == "")
             await connection.execute(delete(idempotency_table).where(forgotten))
             return len(gone)
 
