@@ -8,11 +8,11 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stoppable import Stoppable
 
 
 def as_nobody() -> dict[str, Any]:
@@ -29,7 +29,7 @@ def tool(name: str) -> str:
     return str(found)
 
 
-class Postgres:
+class Postgres(Stoppable):
     """A server on a free port, in a directory that goes with it; it may be stopped and started."""
 
     def __init__(self, home: Path) -> None:
@@ -57,15 +57,6 @@ class Postgres:
     def stop(self) -> None:
         """Stop at once, as a crash does: clients are cut off."""
         self.control("-m", "immediate", "stop")
-
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Stop it for a while."""
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
 
 
 @pytest.fixture(scope="session")

@@ -5,14 +5,13 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from valkey_server import answers
+from stoppable import Stoppable, answers
 
 
-class S3Server:
+class S3Server(Stoppable):
     """A server on free ports, in a directory that outlives it; it may be stopped and started."""
 
     def __init__(self, home: Path) -> None:
@@ -41,15 +40,6 @@ class S3Server:
         """Stop at once, as a crash does: asked to, it takes half a minute."""
         self.server.kill()
         self.server.wait()
-
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Stop it for a while."""
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
 
 
 @pytest.fixture(scope="session")

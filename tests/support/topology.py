@@ -14,7 +14,7 @@ import yaml
 from gateway import Client
 from gateway_process import SECRET, Home, Process
 from s3_server import ports
-from valkey_server import answers
+from stoppable import answers
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 REPLICAS = ("trunkline-1", "trunkline-2")

@@ -2,16 +2,15 @@
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from stoppable import Stoppable, answers
 
 
-class Valkey:
+class Valkey(Stoppable):
     """A server on a free port that keeps nothing; it may be stopped and started."""
 
     def __init__(self, home: Path) -> None:
@@ -36,15 +35,6 @@ class Valkey:
         self.process.kill()
         self.process.wait()
 
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Stop it for a while; what it knew is forgotten."""
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
-
 
 @pytest.fixture(scope="session")
 def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
@@ -57,16 +47,3 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 @pytest.fixture
 def valkey_url(valkey_server: Valkey) -> str:
     return valkey_server.url
-
-
-def answers(host: str, port: int, within_s: float = 20) -> None:
-    """Wait until a server takes connections."""
-    give_up = time.monotonic() + within_s
-    while True:
-        try:
-            socket.create_connection((host, port), 1).close()
-        except OSError:
-            assert time.monotonic() < give_up, f"nothing listens on port {port}"
-            time.sleep(0.05)
-        else:
-            return
