@@ -1,20 +1,24 @@
 """Chromium, the gateway, and a page that may do nothing behind our back."""
 
+import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 import pytest
-from browsing import DESKTOP, OpenPage
+from browsing import DESKTOP, SLOW_S, OpenPage
 from openai import APIError, OpenAI
 from provider import Provider
-from real import Cable, nginx_before, running_gateway
+from real import ADMIN_KEY, Cable, nginx_before, running_gateway
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+CALLED = ("priced", "priced", "up/capture_relay_zero_usage", "up/breaks", "up/wrong", "up/still", "up/film")
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
@@ -85,14 +89,23 @@ def cable(real: str) -> Iterator[Cable]:
 def busy(real: str) -> str:
     """Where the gateway is, once some calls were made."""
     client = OpenAI(base_url=f"{real}v1", api_key="none", max_retries=0)
-    for model in ("priced", "priced", "up/capture_relay_zero_usage", "up/breaks", "up/wrong", "up/still", "up/film"):
+    for model in CALLED:
         with suppress(APIError):  # of the models that fail
             list(
                 client.chat.completions.create(
                     model=model, stream=True, messages=[{"role": "user", "content": "hello"}]
                 )
             )
+    while booked(real) < len(CALLED):  # what has ended is booked a little later
+        time.sleep(0.1)
     return real
+
+
+def booked(url: str) -> int:
+    """Count the calls of today that are in the ledger."""
+    asked = Request(f"{url}admin/api/overview", headers={"authorization": f"Bearer {ADMIN_KEY}"})  # noqa: S310 - ours
+    with urlopen(asked) as answer:  # noqa: S310
+        return int(json.load(answer)["today"]["calls"])
 
 
 @pytest.fixture
@@ -105,6 +118,7 @@ def open_page(browser: "Browser", real: str) -> Iterator[OpenPage]:
         base = base or real
         origin = "/".join(base.split("/")[:3]) + "/"
         page = browser.new_context(**{"viewport": DESKTOP, "locale": "en-GB"} | context).new_page()
+        page.set_default_timeout(SLOW_S * 1000)
         page.on("pageerror", lambda error: faults.append(f"error: {error}"))
         page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)
         page.on("request", lambda asked: faults.append(f"asked {asked.url}") if is_foreign(asked.url, origin) else None)

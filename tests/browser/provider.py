@@ -2,12 +2,14 @@
 
 import asyncio
 import base64
+import itertools
 import json
 import struct
 import threading
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ LOOK_ALIKES = {
     )
 }
 """Our own look-alikes of five captures of real providers."""
-FILMS_S = {"film": 3.0, "epic": 60.0}
+FILMS_S = {"film": 3.0, "epic": 600.0}
 """The models of films, and how long they take."""
 TEXTS = ("words", "markdown", "think", "tools", "hostile", "evil_tools", "endless", "breaks", "wrong")
 ONCE_MORE_S = 0.01
@@ -44,7 +46,10 @@ class Provider:
         self.asked: list[dict[str, Any]] = []
         self.left = threading.Event()
         """Somebody has left the endless answer."""
+        self._may_finish = threading.Event()
+        self._may_finish.set()
         self.films: dict[str, tuple[float, float]] = {}
+        self._numbers = itertools.count()
         routes = [
             Route("/v1/chat/completions", self.answer, methods=["POST"]),
             Route("/v1/videos", self.submit, methods=["POST"]),
@@ -59,6 +64,15 @@ class Provider:
         while not self.server.started:
             time.sleep(0.01)
         self.url = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}/"
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Finish no thought and no film in this block, however slow the machine is that looks on."""
+        self._may_finish.clear()
+        try:
+            yield
+        finally:
+            self._may_finish.set()
 
     def stop(self) -> None:
         self.server.should_exit = True
@@ -89,9 +103,11 @@ class Provider:
         yield chunk({}, "stop") + "data: [DONE]\n\n"
 
     async def think(self, _body: Any) -> AsyncIterator[str]:
-        for step in range(20):
+        step = 0
+        while step < 20 or not self._may_finish.is_set():
             yield chunk({"reasoning_content": f"Step {step}: consider `<b>` the **branches**.\n\n"})
             await asyncio.sleep(0.05)
+            step += 1
         yield chunk({"content": "Thought **through**."}) + chunk({}, "stop") + "data: [DONE]\n\n"
 
     async def tools(self, body: Any) -> AsyncIterator[str]:
@@ -130,7 +146,7 @@ class Provider:
     async def submit(self, request: Request) -> Response:
         body = json.loads(await request.body())
         self.asked.append(body)
-        name = f"film-{len(self.films)}"
+        name = f"film-{next(self._numbers)}"
         self.films[name] = (time.monotonic(), FILMS_S[body["model"]])
         return JSONResponse({"id": name, "object": "video", "status": "queued", "progress": 0})
 
@@ -140,7 +156,8 @@ class Provider:
             del self.films[name]
             return JSONResponse({"id": name, "deleted": True})
         begun, lasts_s = self.films[name]
-        progress = min(100, int(100 * (time.monotonic() - begun) / lasts_s))
+        most = 100 if self._may_finish.is_set() else 60
+        progress = min(most, 1 + int(100 * (time.monotonic() - begun) / lasts_s))
         status = "completed" if progress == 100 else "in_progress"
         return JSONResponse({"id": name, "object": "video", "status": status, "progress": progress})
 

@@ -149,6 +149,8 @@ class Cable:
     def _join(self, near: socket.socket) -> None:
         with near, socket.create_connection(self._end) as far:
             self._open += [near, far]
+            if self._is_cut:
+                self.drop()
             back = threading.Thread(target=_carry, args=(far, near), daemon=True)
             back.start()
             _carry(near, far)

@@ -28,7 +28,9 @@ def serious(page: "Page") -> list[str]:
 
 
 def fits(page: "Page") -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+    """Wait until nothing is wider than the window: it may still be taking its size."""
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+    return True
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -69,16 +71,16 @@ def test_the_operators_pages_are_for_everyone(open_page: OpenPage, busy: str, lo
     page = open_page("admin/", **look)
     for name in ADMIN:
         page.goto(f"{busy}admin/#/{name}")
-        page.wait_for_load_state("networkidle")
+        expect(page.locator(f"nav [aria-current][href='#/{name}']")).to_be_in_viewport(ratio=0.9)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator("main [aria-busy]")).to_have_count(0)
         expect(page.get_by_role("alert")).to_have_count(0)
-        current = page.locator("nav [aria-current]")
-        expect(current).to_be_in_viewport(ratio=0.9)
         assert serious(page) == [], name
         assert fits(page), name
         opener = {"keys": "main .top button", "jobs": "main .thumb >> nth=0", "media": "main .open >> nth=0"}.get(name)
         if opener:
             page.locator(opener).click()
+            page.locator("dialog").wait_for()
             for more in page.locator("dialog summary").all():
                 more.click()
             assert serious(page) == [], name
@@ -160,4 +162,5 @@ def test_the_window_may_be_of_any_width(open_page: OpenPage) -> None:
     last(page).get_by_role("button", name="Inspect").click()
     for width in (320, 480, 700, 761, 900, 1100, 1300, 1600):
         page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function("width => innerWidth === width", arg=width)
         assert fits(page), width

@@ -1,10 +1,9 @@
 """The operator's pages against the gateway's own figures."""
 
 import pytest
-from browsing import OpenPage, expect, last, most_tokens, over, say
+from browsing import SLOW_S, OpenPage, expect, last, most_tokens, over, say
 from provider import Provider
 from real import ADMIN_KEY
-from test_films import FILM_S
 
 pytestmark = pytest.mark.browser
 EVIL = '<img src=x onerror="window.hacked=1">'
@@ -59,7 +58,7 @@ def test_a_call_that_its_operator_ends_says_so(open_page: OpenPage, provider: Pr
     admin.get_by_role("dialog").get_by_role("button", name="End", exact=True).click()
     expect(row).to_have_count(0)
     expect(last(page)).to_contain_text("The gateway's operator ended this call.")
-    assert provider.left.wait(10)
+    assert provider.left.wait(SLOW_S)
 
 
 def test_a_job_is_watched_cancelled_and_its_film_shown(open_page: OpenPage) -> None:
@@ -67,14 +66,14 @@ def test_a_job_is_watched_cancelled_and_its_film_shown(open_page: OpenPage) -> N
     say(page, "up/epic", "a slow river")
     expect(last(page).get_by_role("progressbar")).to_be_visible()
     job = admin.get_by_role("listitem").filter(has_text="up/epic").first
-    expect(job.get_by_role("progressbar")).to_be_visible(timeout=FILM_S)
+    expect(job.get_by_role("progressbar")).to_be_visible()
     job.get_by_role("button", name="Cancel video_").click()
-    expect(job).to_contain_text("cancelled", timeout=FILM_S)
+    expect(job).to_contain_text("cancelled")
     over(page)
     expect(last(page).locator("video")).to_have_count(0)
     say(page, "up/film", "a quick one")
     done = admin.get_by_role("listitem").filter(has_text="up/film").filter(has_text="completed").first
-    expect(done).to_be_visible(timeout=FILM_S)
+    expect(done).to_be_visible()
     done.get_by_role("button", name="Show video_").first.click()
     film = admin.get_by_role("dialog").locator("video")
     assert film.evaluate("async v => { v.muted = true; await v.play(); return v.videoWidth }") == 320
@@ -179,7 +178,7 @@ def test_media_are_looked_at_and_deleted(open_page: OpenPage) -> None:
     tiles = admin.get_by_role("main").get_by_role("listitem")
     for number in range(3):
         say(page, "up/still", f"a house {number}")
-        expect(last(page).get_by_role("img", name="Picture made by the model")).to_be_visible(timeout=FILM_S)
+        expect(last(page).get_by_role("img", name="Picture made by the model")).to_be_visible()
     admin.reload()
     expect(tiles.first).to_contain_text("320 × 240")
     before = tiles.count()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import STORED, OpenPage, a_file, choose, expect, last, most_tokens, over, say, sent_by
+from browsing import SLOW_S, STORED, OpenPage, a_file, choose, expect, last, most_tokens, over, say, sent_by
 from provider import Provider, png
 from real import HOSTILE_NAME, Cable
 
@@ -66,13 +66,17 @@ def test_markdown_is_rendered_and_pictures_elsewhere_are_not_loaded(open_page: O
     assert last(page).get_by_role("link", name="the contract").get_attribute("rel") == "noopener noreferrer"
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     last(page).locator("[data-copy]").click()
+    expect(last(page).locator("[data-copy]")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()").startswith("def trunk(branches):")
 
 
-def test_reasoning_is_shown_while_it_comes_and_folded_when_the_answer_is_there(open_page: OpenPage) -> None:
+def test_reasoning_is_shown_while_it_comes_and_folded_when_the_answer_is_there(
+    open_page: OpenPage, provider: Provider
+) -> None:
     page = open_page()
-    say(page, "up/think", "think")
-    expect(last(page).get_by_text("Thinking…")).to_be_visible()
+    with provider.at_work():
+        say(page, "up/think", "think")
+        expect(last(page).get_by_text("Thinking…")).to_be_visible()
     over(page)
     expect(last(page).get_by_text("Step 3:")).to_be_hidden()
     last(page).get_by_text("Reasoning").click()
@@ -136,7 +140,7 @@ def test_stop_ends_the_work_and_says_so(open_page: OpenPage, provider: Provider)
     page.get_by_role("button", name="Stop").click()
     expect(last(page)).to_contain_text("Stopped.")
     expect(page.get_by_role("button", name="Send")).to_be_visible()
-    assert provider.left.wait(10)
+    assert provider.left.wait(SLOW_S)
 
 
 def test_an_answer_that_breaks_off_at_the_provider_says_so(open_page: OpenPage) -> None:
@@ -164,7 +168,8 @@ def test_an_answer_whose_line_is_cut_says_so(open_page: OpenPage, cable: Cable) 
 def test_a_text_answer_that_a_reload_ended_says_so(open_page: OpenPage) -> None:
     page = open_page()
     say(page, "up/endless", "go on")
-    expect(last(page)).to_contain_text("line 20")
+    expect(last(page)).to_contain_text("line 3")
+    page.wait_for_function(f"({STORED})().then((turn) => turn?.text?.includes('line 3'))")
     page.reload()
     expect(last(page)).to_contain_text("This answer was cut. The page was left while it was being written")
     expect(last(page)).to_contain_text("line 3")
@@ -174,6 +179,7 @@ def test_the_code_that_is_copied_runs(open_page: OpenPage, real: str, tmp_path: 
     page = open_page()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.evaluate(GIVE, [[*png(300, 300)] * 3, "paste"])
+    expect(page.get_by_role("button", name="Remove ")).to_be_visible()
     asked = sent_by(page, lambda: say(page, "up/words", 'it\'s a "quoted" $tree 🌲\nJSON'))
     over(page)
     page.get_by_role("button", name="Copy as code").click()
@@ -182,7 +188,8 @@ def test_the_code_that_is_copied_runs(open_page: OpenPage, real: str, tmp_path: 
     for language in ("curl", "Python", "Node"):
         dialog.get_by_text(language, exact=True).click()
         assert "base64,…" in dialog.locator("pre").inner_text()
-        dialog.get_by_role("button", name="Copy").click()
+        dialog.get_by_role("button", name="Copy", exact=True).click()
+        expect(dialog.get_by_role("button", name="Copied")).to_be_visible()
         programs[language] = page.evaluate("navigator.clipboard.readText()")
         assert f"{real}v1" in programs[language]
     body = programs["curl"].partition("<<'JSON'\n")[2].removesuffix("JSON\n")
