@@ -1,13 +1,11 @@
 """Chromium, the gateway, and a page that may do nothing behind our back."""
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.request import Request, urlopen
 
 import pytest
 from browsing import DESKTOP, SLOW_S, OpenPage
@@ -86,7 +84,7 @@ def cable(real: str) -> Iterator[Cable]:
 
 
 @pytest.fixture(scope="session")
-def busy(real: str) -> str:
+def busy(real: str, browser: "Browser") -> str:
     """Where the gateway is, once some calls were made."""
     client = OpenAI(base_url=f"{real}v1", api_key="none", max_retries=0)
     for model in CALLED:
@@ -96,16 +94,11 @@ def busy(real: str) -> str:
                     model=model, stream=True, messages=[{"role": "user", "content": "hello"}]
                 )
             )
-    while booked(real) < len(CALLED):  # what has ended is booked a little later
-        time.sleep(0.1)
+    operator = browser.new_context(extra_http_headers={"authorization": f"Bearer {ADMIN_KEY}"})
+    while operator.request.get(f"{real}admin/api/overview").json()["today"]["calls"] < len(CALLED):
+        time.sleep(0.1)  # what has ended is booked a little later
+    operator.close()
     return real
-
-
-def booked(url: str) -> int:
-    """Count the calls of today that are in the ledger."""
-    asked = Request(f"{url}admin/api/overview", headers={"authorization": f"Bearer {ADMIN_KEY}"})  # noqa: S310 - ours
-    with urlopen(asked) as answer:  # noqa: S310
-        return int(json.load(answer)["today"]["calls"])
 
 
 @pytest.fixture
