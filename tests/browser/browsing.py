@@ -1,5 +1,6 @@
 """What the browser tests do again and again."""
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,14 @@ def last(page: "Page") -> Any:
 def over(page: "Page") -> None:
     """Wait until the last answer is over."""
     expect(last(page).get_by_role("button", name="Try again")).to_be_attached()
+
+
+def keeps(page: "Page", such: str) -> None:
+    """Wait until the page keeps a last answer `turn` (undefined: none) that is such."""
+    until = time.monotonic() + SLOW_S
+    while not page.evaluate(f"({STORED})().then((turn) => Boolean({such}))"):
+        assert time.monotonic() < until, such
+        page.wait_for_timeout(50)
 
 
 def sent_by(page: "Page", act: Callable[[], object]) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PHONE, STORED, OpenPage, choose, expect, last, over, say, sent_by
+from browsing import PHONE, STORED, OpenPage, choose, expect, keeps, last, over, say, sent_by
 from provider import Provider
 from real import Cable
 from test_looks import fits, serious
@@ -43,8 +43,8 @@ def test_a_film_is_taken_up_again_after_a_reload_and_plays(open_page: OpenPage) 
     page = open_page(viewport=PHONE)
     say(page, "local/video", "waves under a red sky")
     has_begun(last(page))
+    keeps(page, "turn?.streamId")
     stream = page.evaluate(STORED)["streamId"]
-    assert stream
     page.reload()
     film = last(page).locator("video")
     expect(film).to_be_visible()
@@ -60,7 +60,7 @@ def test_a_reload_before_anything_came_joins_the_same_job(open_page: OpenPage, p
     page.route("**/v1/chat/completions", lambda _: None)  # the request never leaves
     asked = sent_by(page, lambda: say(page, "up/film", "waves"))
     expect(last(page).get_by_role("progressbar")).to_be_visible()
-    page.wait_for_function(f"({STORED})().then((turn) => turn?.role === 'assistant')")
+    keeps(page, "turn?.role === 'assistant'")
     page.unroute_all()
     films = len(provider.films)
     again = sent_by(page, page.reload)
@@ -80,6 +80,7 @@ def test_a_lost_connection_in_mid_film_is_taken_up_without_a_double(
         cable.drop()
     expect(last(page).locator("video")).to_be_visible()
     assert len(provider.films) == films + 1
+    keeps(page, "turn?.status === 'done'")
     lines = page.evaluate(STORED)["reasoning"].splitlines()
     assert len(lines) == len(set(lines)) > 0
 

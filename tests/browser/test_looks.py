@@ -29,7 +29,7 @@ def serious(page: "Page") -> list[str]:
 
 def fits(page: "Page") -> bool:
     """Wait until nothing is wider than the window: it may still be taking its size."""
-    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+    page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
     return True
 
 

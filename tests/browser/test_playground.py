@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import SLOW_S, STORED, OpenPage, a_file, choose, expect, last, most_tokens, over, say, sent_by
+from browsing import SLOW_S, OpenPage, a_file, choose, expect, keeps, last, most_tokens, over, say, sent_by
 from provider import Provider, png
 from real import HOSTILE_NAME, Cable
 
@@ -49,7 +49,7 @@ def test_a_conversation_goes_on_and_is_there_after_a_reload(open_page: OpenPage)
     page.get_by_role("button", name="New chat").click()
     expect(answers).to_have_count(0)
     page.get_by_role("button", name="Delete “first question”").click(force=True)
-    page.wait_for_function(f"({STORED})().then((turn) => turn === undefined)")
+    keeps(page, "turn === undefined")
     page.reload()
     expect(page.get_by_role("button", name="Model:")).to_be_visible()
     expect(page.get_by_text("first question")).to_have_count(0)
@@ -169,7 +169,7 @@ def test_a_text_answer_that_a_reload_ended_says_so(open_page: OpenPage) -> None:
     page = open_page()
     say(page, "up/endless", "go on")
     expect(last(page)).to_contain_text("line 3")
-    page.wait_for_function(f"({STORED})().then((turn) => turn?.text?.includes('line 3'))")
+    keeps(page, "turn?.text?.includes('line 3')")
     page.reload()
     expect(last(page)).to_contain_text("This answer was cut. The page was left while it was being written")
     expect(last(page)).to_contain_text("line 3")

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from browsing import STORED, OpenPage, expect, last, over, say
+from browsing import STORED, OpenPage, expect, keeps, last, over, say
 from real import ADMIN_KEY
 from test_films import PLAY
 
@@ -48,6 +48,7 @@ def test_everything_works_behind_nginx_under_a_prefix(open_page: OpenPage, front
     over(page)
     say(page, "up/film", "waves")
     expect(last(page).locator("video")).to_be_visible()
+    keeps(page, "turn?.media?.length")
     assert f"{fronted}v1/media/" in page.evaluate(STORED)["media"][0]["url"]
     assert last(page).locator("video").evaluate(PLAY) == pytest.approx(2, abs=0.2)
     page.get_by_role("link", name="Operator").click()
