@@ -19,6 +19,7 @@ from trunkline import web
 from trunkline.app_admin import admin_api
 from trunkline.app_media import MediaParts
 from trunkline.app_workers import ALONE, PeerAddress, Peers, Place
+from trunkline.calls import traces
 from trunkline.calls.admission import Admission, Watcher
 from trunkline.calls.billing import Billing
 from trunkline.calls.cached import Answers
@@ -28,7 +29,6 @@ from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
 from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.pricing import Pricing
-from trunkline.calls.traces import Traces
 from trunkline.config.changes import taken_over
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
@@ -69,6 +69,7 @@ from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.money import SqlMoney
 from trunkline.storage.sql.streams import SqlStreams
 from trunkline.telemetry.call_log import CallLog
+from trunkline.telemetry.job_tracer import JobTracer
 from trunkline.telemetry.metrics import Metrics
 from trunkline.telemetry.recorder import FileRecorder, Tracer
 from trunkline.upstream.client import Client
@@ -128,12 +129,13 @@ class Application:
         door = self._door = Door(self._client, local)
         targets = Targets()
         files = FileRecorder(Path(config.debug.record or data_dir / "recordings"), always=bool(config.debug.record))
-        self._traces = Traces()
+        self._traces = traces.Traces(self._shared.traces)
         recorder = Tracer(files, self._traces)
         accounts = JobAccounts(self._billing, pricing, made)
         self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life)
         parts = (config, secret, self.live, gate, targets, accounts, self._shared, self._database, replica, self._life)
-        self._media = MediaParts(*parts, self._open_calls, self._client, local, door, recorder)
+        tracer = JobTracer(self._traces)
+        self._media = MediaParts(*parts, self._open_calls, self._client, local, door, recorder, tracer.listener)
         self._measure(gate, targets)
         self._meet_peers()
         resumable, answers = ResumableChat(self.live, self._media.texts), Answers(self._shared.answers)
@@ -310,7 +312,7 @@ class Application:
         return msgspec.json.encode(await self._children[name].address()).decode()
 
     async def _told_trace(self, request_id: str) -> str:
-        trace = self._traces.get(request_id)
+        trace = await self._traces.get(request_id)
         return msgspec.json.encode(trace).decode() if trace is not None else ""
 
     async def _told_jobs(self, _about: str) -> str:
@@ -367,6 +369,8 @@ def _shared(config: Config, database: Database, place: Place) -> Shared:
         ttl_s=config.resume.ttl_s,
         cache_bytes=config.cache.max_bytes,
         cache_s=config.cache.ttl_s,
+        traces_bytes=traces.ROOM_BYTES,
+        traces_s=traces.KEPT_S,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trunkline.calls.callback import CallbackNews
@@ -23,7 +23,8 @@ from trunkline.calls.streams import TextStreams
 from trunkline.calls.upstreams import Recorder, Upstreams
 from trunkline.config.schema import Config
 from trunkline.core.errors import GatewayError
-from trunkline.core.ports import EventLog
+from trunkline.core.jobs import Job
+from trunkline.core.ports import EventLog, HttpClient
 from trunkline.core.state import StorageError
 from trunkline.dialects import MEDIA_DIALECTS
 from trunkline.http.chat_images import ChatImages
@@ -53,6 +54,8 @@ from trunkline.upstream.door import Local
 from trunkline.upstream.media_door import MediaDoor
 
 PRUNE_S = 600.0
+Listener = Callable[[Job], Callable[[HttpClient], HttpClient] | None]
+"""Gives what listens to the exchanges of a job, if anything does."""
 _log = logging.getLogger(__name__)
 
 
@@ -76,6 +79,7 @@ class MediaParts:
         local: Mapping[tuple[str, str], Local],
         upstreams: Upstreams,
         recorder: Recorder,
+        listener: Listener,
     ) -> None:
         data_dir = Path(config.server.data_dir)
         media = config.media
@@ -86,7 +90,7 @@ class MediaParts:
             client, config.providers, local, media_client=self._media_client, allow_private=media.allow_private
         )
         intake = MediaIntake(files, index, door, MediaLimits(max_bytes=media.max_bytes, retain_s=media.retain_s))
-        tools = _tools(jobs, shared.jobs, door, intake, accounts)
+        tools = _tools(jobs, shared.jobs, door, intake, accounts, listener)
         dbos = config.storage.database.reveal() if config.storage.database else data_dir / "jobs.db"
         self.engine = JobEngine(
             replica,
@@ -159,9 +163,16 @@ def _routes(  # noqa: PLR0913, PLR0917 - the endpoints' handlers
     }
 
 
-def _tools(jobs: SqlJobs, log: EventLog, door: MediaDoor, intake: MediaIntake, accounts: JobAccounts) -> Tools:
+def _tools(  # noqa: PLR0913, PLR0917 - what a job needs of the world
+    jobs: SqlJobs, log: EventLog, door: MediaDoor, intake: MediaIntake, accounts: JobAccounts, listener: Listener
+) -> Tools:
     """Give the engine what its jobs need."""
     limits = Limits()
+
+    def listened(job: Job) -> MediaDoor | None:
+        listen = listener(job)
+        return door.over(listen) if listen else None
+
     return Tools(
         jobs=jobs,
         log=log,
@@ -172,4 +183,5 @@ def _tools(jobs: SqlJobs, log: EventLog, door: MediaDoor, intake: MediaIntake, a
         submits=asyncio.Semaphore(limits.submits),
         limits=limits,
         clock=RealClock(),
+        listened=listened,
     )

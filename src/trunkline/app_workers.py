@@ -103,7 +103,7 @@ class Peers:
 
     async def trace(self, request_id: str, own: Traces) -> Trace | None:
         """Give what is kept of a call, by whichever worker has it."""
-        if (found := own.get(request_id)) is not None:
+        if (found := await own.get(request_id)) is not None:
             return found
         told = await asyncio.gather(*(self._part(number, "trace", request_id) for number in self._others()))
         return next((msgspec.json.decode(each, type=Trace) for each in told if each), None)

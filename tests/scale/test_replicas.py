@@ -143,3 +143,23 @@ async def test_text_of_a_dead_replica_ends_with_an_error(tmp_path: Path, postgre
             numbers = [number for number, _ in events if number is not None]
             assert numbers == list(range(1, len(numbers) + 1))
             assert len(numbers) > len([event for event in begun if event[0] is not None])
+
+
+async def test_a_trace_is_shown_by_any_replica(
+    tmp_path: Path, provider: FilmProvider, postgres_url: str, valkey_url: str
+) -> None:
+    operator = {"authorization": "Bearer the-admin-key"}
+    traced = {"x_trunkline_trace": "true", "x_request_id": "traced"}
+    async with raw_upstream(talking(3, 0)) as upstream:
+        tables = to_films(provider.url)
+        tables["providers"] |= to_text(upstream.url)["providers"]
+        home = several(tmp_path, {**tables, "server": {"admin_key": "the-admin-key"}}, postgres_url, valkey_url)
+        async with home.gateway("a") as first, home.gateway("b") as second:
+            await (await first.ask(ask_text(stream=True), **traced)).body()
+            told = await (await second.get("/admin/api/traces/traced", **operator)).json()
+            assert told["inspection"]["text"] == said(3)
+            answer = await first.ask(film({"polls": 1}), **traced)
+            await answer.body()
+            job_id = answer.headers["x-trunkline-job-id"]
+            told = await (await second.get(f"/admin/api/traces/{job_id}", **operator)).json()
+            assert [one["status"] for one in told["exchanges"]][:2] == [200, 200]

@@ -51,6 +51,8 @@ class Telling(Struct, frozen=True, omit_defaults=True):
     """How the images endpoints give a picture."""
     traceparent: str = ""
     """The client's trace, which the job's span goes on."""
+    trace: bool = False
+    """What the provider sends is to be kept for a while, for the operator to look at."""
 
 
 class ChatAnswers:

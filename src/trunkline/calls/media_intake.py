@@ -70,6 +70,10 @@ class MediaIntake:
         self._upstream = upstream
         self._limits = limits
 
+    def over(self, upstream: Upstream) -> "MediaIntake":
+        """Give one that fetches through another door."""
+        return MediaIntake(self._store, self._index, upstream, self._limits)
+
     async def take(self, media: Media, origin: Origin) -> MediaRecord:
         """Keep the medium, with a film's cover, and give its record; again for the same job and ordinal: the same.
 

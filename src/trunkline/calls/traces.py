@@ -1,48 +1,75 @@
-"""What providers really sent in answer to the last calls that were to be traced: in memory, bounded."""
+"""What providers really sent in answer to calls that were to be traced: kept for a while, within bounds."""
 
-import time
-from collections import OrderedDict
-
+import msgspec
 from msgspec import Struct
 
-MOST = 32
+from trunkline.core.ports import AnswerCache
+
 KEPT_S = 900.0
+ROOM_BYTES = 64 * 1024 * 1024
+"""Of all traces that one process keeps; where Valkey keeps them, its `maxmemory` bounds them."""
 MOST_BYTES = 2 * 1024 * 1024
-"""What is kept of one answer."""
+"""What is kept of one text answer."""
 
 
-class Trace(Struct, frozen=True, kw_only=True):
-    """The last attempt of one call. `reads`: seconds since the request was sent, and the bytes that came."""
+class Exchange(Struct, frozen=True, kw_only=True):
+    """One request and its answer. `reads`: seconds since the request was sent, and the bytes that came."""
+
+    request: str = ""
+    """Method and address."""
+    asked_s: float = 0.0
+    """Since the trace's `started_at`."""
+    took_s: float = 0.0
+    status: int = 0
+    """0: no answer came; `error` says why."""
+    headers: list[tuple[str, str]] = []
+    size: int = 0
+    """Bytes of the answer, kept or not."""
+    truncated: bool = False
+    ended: str = ""
+    """`complete`, `broken`, or `left`: nobody read on."""
+    error: str = ""
+    reads: list[tuple[float, bytes]] = []
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that were kept."""
+        return b"".join(piece for _, piece in self.reads)
+
+
+class Trace(Struct, kw_only=True):
+    """One call: the last attempt of a text call, or all that was asked for a job."""
 
     request_id: str
     model: str
     provider: str
     upstream_model: str
     started_at: float
-    status: int
-    headers: list[tuple[str, str]]
-    truncated: bool
-    ended: str
-    """`complete`, `broken`, or `left`: nobody read on."""
-    reads: list[tuple[float, bytes]]
+    exchanges: list[Exchange]
+    kind: str = "text"
+    job_id: str = ""
+    left_out: int = 0
+    """Exchanges that were too many."""
 
 
 class Traces:
-    """The traces of this process, by request id."""
+    """Traces by the id of the request, or of the job."""
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[float, Trace]] = OrderedDict()
+    def __init__(self, kept: AnswerCache) -> None:
+        self._kept = kept
 
-    def keep(self, trace: Trace) -> None:
-        """Keep one; a later attempt of the same call takes the place of the former."""
-        self._kept.pop(trace.request_id, None)
-        self._kept[trace.request_id] = time.monotonic(), trace
-        while len(self._kept) > MOST:
-            self._kept.popitem(last=False)
+    async def keep(self, trace: Trace) -> None:
+        """Keep one in place of what was kept of the same call before."""
+        await self._kept.put(_name(trace.job_id or trace.request_id), msgspec.msgpack.encode(trace))
 
-    def get(self, request_id: str) -> Trace | None:
+    async def get(self, call_id: str) -> Trace | None:
         """Give one, as long as it is kept."""
-        while self._kept and next(iter(self._kept.values()))[0] < time.monotonic() - KEPT_S:
-            self._kept.popitem(last=False)
-        found = self._kept.get(request_id)
-        return found[1] if found else None
+        data = await self._kept.get(_name(call_id))
+        try:
+            return msgspec.msgpack.decode(data, type=Trace) if data else None
+        except msgspec.DecodeError:  # another version's, which shares the Valkey
+            return None
+
+
+def _name(call_id: str) -> bytes:
+    return b"trace:" + call_id.encode()

@@ -52,6 +52,7 @@ def read_headers(exchange: Exchange, caller: Caller, settings: Settings) -> Call
         on_disconnect=one_of(exchange, "X-Trunkline-On-Disconnect", ("cancel", "continue")),
         resume=wants_resume(exchange),
         traceparent=exchange.header(b"traceparent")[:_ID_CHARS],
+        trace=wants_trace(exchange),
         retry_count=int(retries) if retries.isascii() and retries.isdecimal() and len(retries) < 6 else 0,
     )
 

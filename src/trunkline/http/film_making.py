@@ -47,6 +47,7 @@ class FilmMaking:
                 style=style or route.settings.media_style or "markdown",  # type: ignore[arg-type]
                 progress=route.settings.progress,
                 traceparent=caller.traceparent,
+                trace=caller.trace,
             )
             job = await self._calls.start(
                 MediaAsk(

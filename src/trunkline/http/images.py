@@ -69,7 +69,11 @@ class Images:
     async def _begin(self, caller: Caller, asked: ImagesAsk, route: Route, path: str, body_hash: str) -> Job:
         """Begin the job, or join the one that this call repeats."""
         telling = Telling(
-            form=FORMS[path], stream=asked.stream, given_as=asked.given_as, traceparent=caller.traceparent
+            form=FORMS[path],
+            stream=asked.stream,
+            given_as=asked.given_as,
+            traceparent=caller.traceparent,
+            trace=caller.trace,
         )
         ask = MediaAsk(
             read=asked.read,

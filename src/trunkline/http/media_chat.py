@@ -87,6 +87,7 @@ class MediaChat:
             include_usage=request.include_usage,
             include_cost=request.include_cost,
             traceparent=caller.traceparent,
+            trace=caller.trace,
         )
         ask = MediaAsk(
             read=partial(read_chat, request, route.kind),

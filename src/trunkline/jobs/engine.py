@@ -292,7 +292,7 @@ class JobEngine:
                     "failed", "internal_error", f"There is no dialect {dialect} any more."
                 )
                 return False
-            run = self._runs[job_id] = Run(job, self._tools)
+            run = self._runs[job_id] = Run(job, self._tools.of(job))
         try:
             return await run.step(name)
         except StaleOwnerError:

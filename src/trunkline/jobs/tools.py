@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trunkline.calls.media_intake import MediaIntake
 from trunkline.core.dialect import MediaDialect
@@ -77,6 +78,10 @@ class Limits(Struct, frozen=True):
     """How long ended jobs are kept; 0: for ever."""
 
 
+def _unheard(_job: Job) -> None:
+    """Listen to no job."""
+
+
 class Tools(Struct, frozen=True):
     """See the ports."""
 
@@ -91,3 +96,11 @@ class Tools(Struct, frozen=True):
     clock: Clock
     large: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Answers are read one in a turn of the loop: those with pictures hold it up for some 2 ms a megabyte."""
+    listened: Callable[[Job], Upstream | None] = _unheard
+    """Gives the upstream of a job that is listened to."""
+
+    def of(self, job: Job) -> "Tools":
+        """Give the tools of one job."""
+        if (upstream := self.listened(job)) is None:
+            return self
+        return replace(self, upstream=upstream, intake=self.intake.over(upstream))

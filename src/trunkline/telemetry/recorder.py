@@ -30,9 +30,10 @@ SUFFIX = ".recording.txt"
 _SECRET_LIKE = re.compile(
     rb"(?:sk|pk|rk|xai|gsk|hf|r8|key)[-_][A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{12,}"
     rb"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
-    rb"|(?<=[?&]key=)[^&\s\"']+|(?<=api_key=)[^&\s\"']+|(?<=token=)[^&\s\"']+|(?<=[Ss]ignature=)[^&\s\"']+"
+    rb"|(?<=[?&]key=)[^&\s\"']+|(?<=api_key=)[^&\s\"']+|(?<=[Tt]oken=)[^&\s\"']+|(?<=[Ss]ignature=)[^&\s\"']+"
+    rb"|(?<=[?&]sig=)[^&\s\"']+"
 )
-_PRIVATE_HEADER = re.compile(r"cookie|auth|token|secret|key|credential|organization", re.IGNORECASE)
+PRIVATE_HEADER = re.compile(r"cookie|auth|token|secret|key|credential|organization", re.IGNORECASE)
 _NOT_KEPT = ("content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive")
 """Headers that say how the bytes travelled, which the recording says itself."""
 _ODD = re.compile(r"[^\w.-]")
@@ -104,18 +105,22 @@ class Tracer:
     async def keep(self, name: str, facts: Mapping[str, str], reads: list[tuple[float, bytes]]) -> None:  # noqa: ARG002 - the port's
         """Keep an exchange in memory."""
         provider, _, upstream_model = facts["target"].partition(":")
-        self._kept.keep(
+        exchange = traces.Exchange(
+            status=int(facts["status"]),
+            headers=[(key[7:], value) for key, value in facts.items() if key.startswith("header-")],
+            size=int(facts["size"]),
+            truncated="truncated" in facts,
+            ended=facts["ended"],
+            reads=reads,
+        )
+        await self._kept.keep(
             traces.Trace(
                 request_id=facts["call"],
                 model=facts["asked for"],
                 provider=provider,
                 upstream_model=upstream_model,
                 started_at=datetime.fromisoformat(facts["recorded"]).timestamp(),
-                status=int(facts["status"]),
-                headers=[(key[7:], value) for key, value in facts.items() if key.startswith("header-")],
-                truncated="truncated" in facts,
-                ended=facts["ended"],
-                reads=reads,
+                exchanges=[exchange],
             )
         )
 
@@ -143,19 +148,17 @@ class _Recorded:
             "dialect": target.dialect,
             "asked for": self._model,
             "call": self._request_id,
-            "request": _shown(f"{request.method} {request.path}", secrets),
+            "request": shown(f"{request.method} {request.path}", secrets),
             "recorded": moment,
             "status": str(response.status),
         }
-        for name, value in response.headers.items():
-            if name not in _NOT_KEPT and not _PRIVATE_HEADER.search(name):
-                facts[f"header-{name}"] = _shown(value, secrets)
+        facts |= shown_headers(response, secrets)
         stamp = moment.replace("-", "").replace(":", "")
         name = f"{stamp}-{_ODD.sub('_', self._request_id)[:64]}-{self._tries}-{chance.token_hex(3)}{SUFFIX}"
-        return _RecordedResponse(response, self._recorder, name, facts, secrets, sent_at)
+        return RecordedResponse(response, self._recorder, name, facts, secrets, sent_at)
 
 
-class _RecordedResponse:
+class RecordedResponse:
     """An answer whose bytes are kept as they are read; implements `core.ports.HttpResponse`."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a recording is made of
@@ -177,6 +180,7 @@ class _RecordedResponse:
         self._sent_at = sent_at
         self._reads: list[tuple[float, bytes]] = []
         self._bytes = 0
+        self._size = 0
         self._ended = "left"
 
     async def read(self) -> bytes:
@@ -222,9 +226,11 @@ class _RecordedResponse:
         finally:
             name, self._name = self._name, ""
             if name:
-                await self._recorder.keep(name, self._facts | {"ended": self._ended}, self._masked())
+                told = {"size": str(self._size), "ended": self._ended}
+                await self._recorder.keep(name, self._facts | told, self._masked())
 
     def _keep(self, data: bytes) -> None:
+        self._size += len(data)
         kept = data[: self._recorder.most_bytes - self._bytes]
         if len(kept) < len(data):
             self._facts["truncated"] = f"after {self._recorder.most_bytes} bytes"
@@ -249,7 +255,17 @@ def masked(data: bytes, secrets: Iterable[bytes]) -> bytes:
     return _SECRET_LIKE.sub(lambda found: b"*" * len(found.group()), data)
 
 
-def _shown(text: str, secrets: Iterable[bytes]) -> str:
+def shown_headers(response: HttpResponse, secrets: Iterable[bytes]) -> dict[str, str]:
+    """Give the headers that matter, without secrets, each as `header-NAME`."""
+    return {
+        f"header-{name}": shown(value, secrets)
+        for name, value in response.headers.items()
+        if name not in _NOT_KEPT and not PRIVATE_HEADER.search(name)
+    }
+
+
+def shown(text: str, secrets: Iterable[bytes]) -> str:
+    """Give a text with secrets masked."""
     return masked(text.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
 
 

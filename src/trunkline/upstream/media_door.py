@@ -1,7 +1,8 @@
 """Providers as the job engine sees them: requests with a bound credential, and the files that they link to."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import copy
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from urllib.parse import quote
 
@@ -26,6 +27,14 @@ NEVER = frozenset({"too_large", "address_refused"})
 SCHEMES = ("http://", "https://")
 
 
+class _Known:
+    """What the configuration says, the same for a door and those that are listened to."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self.providers = providers
+        self.credentials: dict[tuple[str, str, Secret | None], Credential] = {}
+
+
 class MediaDoor:
     """Implements `core.ports.Upstream`. A credential's id is the name of its secret, so that a rotated key is used."""
 
@@ -41,17 +50,23 @@ class MediaDoor:
     ) -> None:
         """`media_client` fetches media, by another proxy perhaps; `allow_private`: from any address."""
         self._idle_s = idle_s
-        self._credentials: dict[tuple[str, str, Secret | None], Credential] = {}
         self._client = client
-        self._providers = providers
+        self._known = _Known(providers)
         self._local = local
         self._media_client = media_client or client
         self._public_only = not allow_private
 
     def renew(self, providers: Mapping[str, Provider]) -> None:
         """Go on with changed providers."""
-        self._providers = providers
-        self._credentials.clear()
+        self._known.providers = providers
+        self._known.credentials.clear()
+
+    def over(self, listen: Callable[[HttpClient], HttpClient]) -> "MediaDoor":
+        """Give the same door, whose exchanges are listened to."""
+        door = copy.copy(self)
+        door._client = listen(self._client)  # noqa: SLF001 - of a copy of ours
+        door._media_client = listen(self._media_client)  # noqa: SLF001
+        return door
 
     async def open(
         self, request: UpstreamRequest, target: Target, credential_id: str, *, fresh: bool = False
@@ -107,7 +122,7 @@ class MediaDoor:
         if local := self._local.get((target.provider, target.model)):
             base_url, secret = await local()
             return base_url.rstrip("/"), Credential("bearer", secret)
-        provider = self._providers.get(target.provider)
+        provider = self._known.providers.get(target.provider)
         if provider is None:
             raise GatewayError("upstream_unavailable", f"There is no provider {target.provider} any more.")
         side = {"chat": provider.chat, "image": provider.image, "video": provider.video}[target.side]
@@ -117,12 +132,12 @@ class MediaDoor:
             raise GatewayError("upstream_auth", f"The provider {target.provider} has lost the key {credential_id}.")
         key = secret_by_name.get(credential_id)
         place = (target.provider, auth, key)
-        if place not in self._credentials:
-            self._credentials[place] = Credential(auth, key, provider.options)
-        return target.base_url.rstrip("/"), self._credentials[place]
+        if place not in self._known.credentials:
+            self._known.credentials[place] = Credential(auth, key, provider.options)
+        return target.base_url.rstrip("/"), self._known.credentials[place]
 
     def _headers(self, target: Target, request: UpstreamRequest) -> tuple[tuple[str, str], ...]:
-        provider = self._providers.get(target.provider)
+        provider = self._known.providers.get(target.provider)
         further = provider.headers if provider else {}
         return (
             *request.headers,

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Raw
 from starlette.requests import Request
 
-from trunkline.calls.traces import Trace
+from trunkline.calls.traces import Exchange, Trace
 from trunkline.core.errors import GatewayError
 from trunkline.http.admin.api import Endpoint
 from trunkline.http.admin.reading import read_bytes
@@ -23,7 +23,7 @@ class InspectPages:
     """The endpoints of the inspector. One examination runs at a time: it is work for the processor alone."""
 
     def __init__(self, find: Callable[[str], Awaitable[Trace | None]]) -> None:
-        """`find` gives what is kept of a call, by the request's id."""
+        """`find` gives what is kept of a call, by the id of its request or job."""
         self._find = find
         self._turn = asyncio.Lock()
         self.endpoints = [
@@ -39,30 +39,52 @@ class InspectPages:
     async def _trace(self, request: Request) -> Any:
         trace = await self._find(request.path_params["id"])
         if trace is None:
-            told = "Nothing is kept of this call: it was not to be traced, is still open, or was too long ago."
+            told = (
+                "Nothing is kept of this call: it was not to be traced, is still open, or was too long ago; or "
+                "another replica served it (`storage.shared` lets all of them show it)."
+            )
             raise GatewayError("not_found", told)
+        shown = {
+            name: getattr(trace, name)
+            for name in ("request_id", "model", "provider", "upstream_model", "kind", "started_at")
+        }
+        if trace.kind != "text":
+            exchanges = [_exchange(one) for one in trace.exchanges]
+            return {**shown, "job_id": trace.job_id, "exchanges": exchanges, "left_out": trace.left_out}
+        last = trace.exchanges[-1]
         async with self._turn:
-            inspection = await asyncio.to_thread(_examined, trace)
-        headers = dict(trace.headers)
-        shown = {name: getattr(trace, name) for name in ("request_id", "model", "provider", "upstream_model")}
+            inspection = await asyncio.to_thread(_examined, last)
         return {
             **shown,
-            "kind": "text",
-            "started_at": trace.started_at,
-            "status": trace.status,
-            "content_type": headers.get("content-type", ""),
-            "truncated": trace.truncated,
-            "ended": ENDS.get(trace.ended, "left"),
+            "status": last.status,
+            "content_type": dict(last.headers).get("content-type", ""),
+            "truncated": last.truncated,
+            "ended": ENDS.get(last.ended, "left"),
             "inspection": Raw(inspection),
         }
 
 
-def _examined(trace: Trace) -> bytes:
-    data = b"".join(piece for _, piece in trace.reads)
+def _exchange(one: Exchange) -> dict[str, Any]:
+    return {
+        "request": one.request,
+        "asked_ms": round(1000 * one.asked_s, 1),
+        "took_ms": round(1000 * one.took_s, 1),
+        "status": one.status or None,
+        "headers": one.headers,
+        "bytes": one.size,
+        "body": one.data.decode("utf-8", "replace") if one.reads else None,
+        "truncated": one.truncated,
+        "ended": ENDS.get(one.ended, "left"),
+        "error": one.error or None,
+    }
+
+
+def _examined(exchange: Exchange) -> bytes:
     reads: list[tuple[float | None, int]] = []
     end = 0
-    for at_s, piece in trace.reads:
+    for at_s, piece in exchange.reads:
         end += len(piece)
         reads.append((at_s, end))
-    capture = Capture(data, head=Head(trace.status, trace.headers), reads=reads, broken=trace.ended == "broken")
-    return examine_capture(capture, data).as_page_json()
+    head = Head(exchange.status, exchange.headers)
+    capture = Capture(exchange.data, head=head, reads=reads, broken=exchange.ended == "broken")
+    return examine_capture(capture, exchange.data).as_page_json()

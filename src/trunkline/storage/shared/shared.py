@@ -1,4 +1,4 @@
-"""What the processes of one gateway share: counted rates, the events of text streams, kept answers."""
+"""What the processes of one gateway share: counted rates, the events of text streams, kept answers and traces."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -26,6 +26,7 @@ class Shared(Struct, frozen=True):
     jobs: EventLog
     texts: EventLog
     answers: AnswerCache
+    traces: AnswerCache
     run: Work
     close: Work
 
@@ -40,6 +41,8 @@ def share(  # noqa: PLR0913 - all of it is configuration
     ttl_s: float,
     cache_bytes: int,
     cache_s: float,
+    traces_bytes: int,
+    traces_s: float,
 ) -> Shared:
     """Share by Valkey (`url`), or not at all (empty): then `alone` counts, and the database keeps events.
 
@@ -54,17 +57,20 @@ def share(  # noqa: PLR0913 - all of it is configuration
             counted.close()
 
         answers = LocalAnswers(max_bytes=cache_bytes, ttl_s=cache_s)
-        return Shared(counted, jobs, jobs, answers, _nothing, closed)
+        traces = LocalAnswers(max_bytes=traces_bytes, ttl_s=traces_s)
+        return Shared(counted, jobs, jobs, answers, traces, _nothing, closed)
     rates = ValkeyRates(url, fail_closed=fail_closed)
     texts = ValkeyLog(streams, url, max_bytes=max_bytes, ttl_s=ttl_s)
     kept = ValkeyAnswers(url, max_bytes=cache_bytes, ttl_s=cache_s)
+    traced = ValkeyAnswers(url, max_bytes=traces_bytes, ttl_s=traces_s)
 
     async def close() -> None:
         await rates.close()
         await texts.close()
         await kept.close()
+        await traced.close()
 
-    return Shared(rates, jobs, texts, kept, rates.run, close)
+    return Shared(rates, jobs, texts, kept, traced, rates.run, close)
 
 
 async def _nothing() -> None:
