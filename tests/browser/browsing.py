@@ -66,6 +66,12 @@ def keeps(page: "Page", such: str) -> None:
         page.wait_for_timeout(50)
 
 
+def reload(page: "Page") -> None:
+    """Load the page again, once it keeps the end of the last answer."""
+    keeps(page, "turn && !['waiting', 'streaming'].includes(turn.status)")
+    page.reload()
+
+
 def sent_by(page: "Page", act: Callable[[], object]) -> Any:
     """Do something that asks a model; gives the request."""
     with page.expect_request("**/v1/chat/completions") as asked:

@@ -1,7 +1,7 @@
 """Three thousand chunks a second: drawn by the frame, and in a frame only what is new."""
 
 import pytest
-from browsing import OpenPage, expect, last, over, say
+from browsing import OpenPage, expect, last, over, reload, say
 from said import FLOODS
 
 pytestmark = pytest.mark.browser
@@ -49,6 +49,6 @@ def test_three_thousand_chunks_a_second_are_drawn_by_the_frame(open_page: OpenPa
         assert inside.locator("code").evaluate("code => code.textContent") == FLOODS[model][10:-4]
     else:
         told = inside.inner_text().split()
-        page.reload()  # and what is drawn at once is the same
+        reload(page)  # and what is drawn at once is the same
         expect(inside.locator(next(iter(COUNTS[model])))).to_have_count(COUNTS[model][next(iter(COUNTS[model]))])
         assert inside.inner_text().split() == told

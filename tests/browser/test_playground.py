@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import SLOW_S, OpenPage, a_file, choose, expect, keeps, last, most_tokens, over, say, sent_by
+from browsing import SLOW_S, OpenPage, a_file, choose, expect, keeps, last, most_tokens, over, reload, say, sent_by
 from provider import Provider, png
 from real import HOSTILE_NAME, Cable
 
@@ -44,7 +44,8 @@ def test_a_conversation_goes_on_and_is_there_after_a_reload(open_page: OpenPage)
     expect(answers).to_have_count(2)
     over(page)
     assert [message["role"] for message in asked.post_data_json["messages"]] == ["user", "assistant", "user"]
-    page.reload()
+    keeps(page, "turn?.request?.messages?.length === 3")
+    reload(page)
     expect(answers).to_have_count(2)
     page.get_by_role("button", name="New chat").click()
     expect(answers).to_have_count(0)
@@ -282,5 +283,5 @@ def test_nothing_a_model_says_or_is_called_runs(open_page: OpenPage, model: str)
     last(page).get_by_role("button", name="Inspect").click()
     panel = page.get_by_role("complementary", name="Inspector")
     expect(panel.get_by_role("table").or_(panel.get_by_text("are not here"))).to_be_visible()
-    page.reload()
+    reload(page)
     expect(page.get_by_role("article", name="You")).to_have_text(text)

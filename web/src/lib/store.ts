@@ -3,26 +3,33 @@
 const NAME = "trunkline";
 const STORE = "conversations";
 
+let opened: Promise<IDBDatabase> | undefined;
+
+/** The database, opened once: what is written goes off in the same moment, however soon the page is left. */
 function open(): Promise<IDBDatabase> {
-  return new Promise((resolve, reject) => {
+  return (opened ??= new Promise<IDBDatabase>((resolve, reject) => {
     const request = indexedDB.open(NAME, 1);
     request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "id" });
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
-  });
+    request.onsuccess = () => {
+      request.result.onclose = () => (opened = undefined);
+      resolve(request.result);
+    };
+    request.onerror = () => {
+      opened = undefined;
+      reject(request.error);
+    };
+  }));
 }
 
 async function run<T>(mode: IDBTransactionMode, work: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> {
   const database = await open();
-  try {
-    return await new Promise<T>((resolve, reject) => {
-      const request = work(database.transaction(STORE, mode).objectStore(STORE));
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => reject(request.error);
-    });
-  } finally {
-    database.close();
-  }
+  return new Promise<T>((resolve, reject) => {
+    const transaction = database.transaction(STORE, mode);
+    const request = work(transaction.objectStore(STORE));
+    transaction.oncomplete = () => resolve(request.result);
+    transaction.onabort = () => reject(transaction.error ?? request.error);
+    transaction.commit();
+  });
 }
 
 export const all = <T>() => run<T[]>("readonly", (store) => store.getAll());
