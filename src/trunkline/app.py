@@ -174,8 +174,9 @@ class Application:
         """Tell the metrics where to look for what is so at the moment."""
         gate.refusals = (self.metrics.refused, *([self._log.refused] if self._log is not None else ()))
         self.metrics.open_calls = lambda: gate.open
+        self.metrics.open_streams = lambda: gate.open_streams
         self.metrics.open_jobs = self._media.engine.open_jobs
-        self.metrics.health = lambda: targets.health.snapshot(time.monotonic())
+        self.metrics.health = targets.health
 
     def _asgi(self, admin: list[Route]) -> Starlette:
         """Make the application that answers whatever is not a hot route."""

@@ -152,3 +152,31 @@ async def test_weights_share_the_calls(tmp_path: Path) -> None:
         for _ in range(5):
             await at.ask()
         assert (len(at.a.keys), len(at.b.keys)) == (0, 5)
+
+
+VECTOR = b'{"object":"list","data":[{"embedding":[0.5]}],"model":"real"}'
+
+
+async def test_embeddings_rest_keys_and_tell_no_secret(tmp_path: Path) -> None:
+    async with place(tmp_path, ["sk-secret-1", "sk-secret-2"], targets=["a:x"]) as at:
+        at.a.answers["sk-secret-2"] = ("200 OK", VECTOR, "x-a: b")
+        at.a.says("sk-secret-1", "429 Too Many Requests", {"message": "sk-secret-1 is too quick"}, "retry-after: 30")
+        body = {"model": "m", "input": "x"}
+        assert [(await at.gate.ask(body, "/v1/embeddings")).status for _ in range(4)] == [200] * 4
+        assert at.a.keys.count("sk-secret-1") == 1
+        at.a.says("sk-secret-2", "429 Too Many Requests", {"message": "sk-secret-2 is too quick"}, "retry-after: 40")
+        answer = await at.gate.ask(body, "/v1/embeddings")
+        assert (answer.status, answer.headers["retry-after"]) == (429, "40")
+        assert (await answer.json())["error"]["message"] == "*** is too quick"
+        page = (await (await at.gate.get("/metrics")).body()).decode()
+    assert 'trunkline_attempts_total{provider="a"} 6.0' in page
+    assert 'trunkline_failed_attempts_total{provider="a",why="rate"} 2.0' in page
+
+
+async def test_what_another_target_took_is_not_counted_as_slowness(tmp_path: Path) -> None:
+    async with place(tmp_path, ["a1"], strategy="fastest") as at:
+        at.a.wait_s = 0.5
+        at.a.says("a1", "500 Internal Server Error")
+        assert (await at.ask()).headers["x-trunkline-provider"] == "b"
+        del at.a.answers["a1"]
+        assert [(await at.ask()).headers["x-trunkline-provider"] for _ in range(3)] == ["a", "b", "b"]

@@ -63,6 +63,8 @@ class Admission:
         """Who hears of calls that are not let in; set by the composition root."""
         self.open = 0
         """Calls that were let in and have not ended."""
+        self.open_streams = 0
+        """Those of them that are streamed."""
         self._name = secrets.token_hex(8)
         self._numbers = itertools.count()
 
@@ -109,6 +111,7 @@ class Admission:
                 self._rates.end(passed, 0)
             raise
         self.open += 1
+        self.open_streams += request.stream
         shown = rate_headers(verdict) if verdict is not None else ()
         ending = _Ending(self, hold, passed)
         return Admitted(ending, ending.lose, shown, self._cost)
@@ -140,6 +143,7 @@ class Admission:
     def settle(self, hold: Hold, passed: Passed | None, settlement: Settlement) -> None:
         """End a call: its row goes to the ledger, its money is settled."""
         self.open -= 1
+        self.open_streams -= settlement.request.stream
         row = self._row(settlement)
         self._billing.settle(hold, row)
         if passed is not None:

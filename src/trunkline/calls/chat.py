@@ -15,7 +15,7 @@ from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Event, Failed, Usage
-from trunkline.core.money import EndReason, usd
+from trunkline.core.money import END_OF_CODE, EndReason, usd
 from trunkline.core.route import Route, RouteTarget
 from trunkline.core.secret import SHORT_CHARS
 from trunkline.ingress.inline_media import InlineMedia
@@ -103,10 +103,11 @@ class ChatCall:
         while left:
             asked = left.pop(0)
             tries = tries + 1 if asked is self._asked else 1
+            asked_at = time.monotonic()
             events = await self._try(asked)
             last = events[-1]
             if type(last) is not Failed or answers(events):
-                self._targets.health.succeeded(asked.key, time.monotonic(), time.monotonic() - begun)
+                self._targets.health.succeeded(asked.key, time.monotonic(), time.monotonic() - asked_at)
                 return self._metered(events)
             failure = judge(last.code, last.status, last.retry_after_s, self.route.settings.fallback_on)
             self._targets.health.failed(asked.key, time.monotonic(), failure)
@@ -147,8 +148,8 @@ class ChatCall:
     async def close(self, end_reason: EndReason) -> None:
         """Let the upstream go and settle; `end_reason` is how the client's side ended."""
         failed = self._failed
-        if failed is not None and end_reason == "completed":
-            end_reason = "timeout" if failed.code == "upstream_timeout" else "failed"
+        if failed is not None and end_reason in {"completed", "failed"}:
+            end_reason = END_OF_CODE.get(failed.code, "failed")
         if self._asked is not None and end_reason == "cancelled":
             self._targets.health.left(self._asked.key)
         if self._attempt is not None:

@@ -25,6 +25,7 @@ from trunkline.wire.usage import read_usage
 
 ANSWER_BYTES = 64 * 1024 * 1024
 PATH = "/v1/embeddings"
+RETRY_AFTER = "retry-after"
 
 
 class EmbeddingCall:
@@ -53,16 +54,25 @@ class EmbeddingCall:
 
     async def answer(self) -> bytes:
         """Ask the route's targets in turn; give the answer's body. Raises GatewayError when none answers."""
-        left = self._targets.plan(self._route)
+        left, health = self._targets.plan(self._route), self._targets.health
         while True:
-            self.asked = left.pop(0)
+            self.asked = asked = left.pop(0)
             self.attempts += 1
+            health.began(asked.key, time.monotonic())
             try:
-                return self._read(await self._ask(self.asked))
+                answer = self._read(await self._ask(asked))
             except GatewayError as error:
-                left = following(left, self.asked, judge(error.code, error.status))
+                failure = judge(error.code, error.status, float(dict(error.headers).get(RETRY_AFTER, 0)) or None)
+                health.failed(asked.key, time.monotonic(), failure)
+                left = following(left, asked, failure)
                 if not left:
                     raise
+            except BaseException:
+                health.left(asked.key)
+                raise
+            else:
+                health.succeeded(asked.key, time.monotonic())
+                return answer
 
     def cost_usd(self) -> float | None:
         """Give what the answer costs; None: no price is known."""
@@ -116,7 +126,10 @@ class EmbeddingCall:
             raise GatewayError("upstream_unavailable", f"the provider could not be reached: {error}") from None
         if response.status >= 400:
             read = read_error_body(response.status, body, response.headers.get("retry-after", ""))
-            raise GatewayError(read.code, read.message, status=read.status, type=read.type, param=read.param)
+            wait = ((RETRY_AFTER, f"{read.retry_after_s:g}"),) if read.retry_after_s else ()
+            raise GatewayError(
+                read.code, read.message, status=read.status, type=read.type, param=read.param, headers=wait
+            )
         return body
 
     def _read(self, body: bytes) -> bytes:

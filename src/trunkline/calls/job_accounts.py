@@ -13,7 +13,7 @@ from trunkline.core.events import Usage
 from trunkline.core.jobs import Job, Outcome
 from trunkline.core.keys import Key
 from trunkline.core.media import MediaRecord, MediaRequest
-from trunkline.core.money import EndReason, LedgerRow
+from trunkline.core.money import END_OF_CODE, EndReason, LedgerRow
 from trunkline.core.provider import ModelFacts
 from trunkline.core.route import RouteTarget
 from trunkline.policy.made import USUAL_SECONDS, asked_shape, made_of, price_of
@@ -24,7 +24,6 @@ JobWatcher = Callable[[LedgerRow, str], None]
 """Hears of a job that has ended, with the `traceparent` of who asked for it."""
 INPUT_IMAGE_TOKENS = 1600
 ENDS: dict[str, EndReason] = {"completed": "completed", "cancelled": "cancelled", "submit_unknown": "crashed"}
-CODES: dict[str, EndReason] = {"upstream_timeout": "timeout", "content_filter": "refused"}
 CUT_OFF = frozenset({
     "upstream_timeout", "media_gone", "media_unavailable", "media_refused", "media_damaged", "storage_unavailable",
 })  # fmt: skip
@@ -95,7 +94,7 @@ class JobAccounts:
             price_version=job.price_version,
             estimated=estimated,
             streamed=telling.stream,
-            end_reason=ENDS.get(outcome.state) or CODES.get(outcome.error_code, "failed"),
+            end_reason=ENDS.get(outcome.state) or END_OF_CODE.get(outcome.error_code, "failed"),
             error_code=outcome.error_code,
             status=200 if outcome.state == "completed" else 502,
             started_ms=job.created_ms,

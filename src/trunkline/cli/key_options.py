@@ -85,13 +85,16 @@ def limit(option: str, text: str | None) -> "int | UnsetType | None":
     """Read a whole number, or `none`."""
     from msgspec import UNSET
 
+    from trunkline.policy.key_rules import LEAST_RATE, MOST_RATE
+
     if text is None:
         return UNSET
     if text == NONE:
         return None
-    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
-        raise typer.BadParameter(f"{option} takes a whole number from 0 on, or `{NONE}`; it is {text!r}")
-    return int(text)
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    if not LEAST_RATE <= number <= MOST_RATE:
+        raise typer.BadParameter(f"{option} takes a whole number from {LEAST_RATE} on, or `{NONE}`; it is {text!r}")
+    return number
 
 
 def budget(former: "Budget", text: str | None, per: Period | None) -> "Budget | UnsetType":

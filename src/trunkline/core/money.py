@@ -14,6 +14,10 @@ EndReason = Literal["completed", "failed", "cancelled", "timeout", "refused", "s
 """How a call ended: `cancelled` by its client, `refused` by content rules, `crashed` with its process."""
 
 
+END_OF_CODE: dict[str, EndReason] = {"upstream_timeout": "timeout", "content_filter": "refused"}
+"""How calls end whose last error has this code; others have `failed`."""
+
+
 def microusd(usd: Decimal | float | str) -> int:
     """Dollars as whole micro-dollars, rounded up. Raises ValueError for what is no finite number."""
     amount = Decimal(str(usd)) if isinstance(usd, float | int) else Decimal(usd)

@@ -9,6 +9,8 @@ from trunkline.core.keys import GroupChanges, Key, KeyChanges
 
 MOST = 10**15
 """The largest limit: a thousand million dollars, in micro-dollars."""
+LEAST_RATE, MOST_RATE = 1, 10**12
+"""A key that is to do nothing is blocked, not limited to nothing."""
 LONGEST_NAME = 200
 LONGEST_TEXT = 512
 MOST_MODELS = 200
@@ -36,7 +38,7 @@ def check(record: KeyChanges | GroupChanges) -> None:
             _check_text("metadata", value, LONGEST_TEXT, empty=True)
     if record.budget is not UNSET:
         for period in ("total", "day", "month"):
-            _check_limit("budget", f"the budget per {period}", getattr(record.budget, period))
+            _check_limit("budget", f"the budget per {period}", getattr(record.budget, period), 0, MOST)
     if isinstance(record, KeyChanges):
         _check_key(record)
 
@@ -44,7 +46,7 @@ def check(record: KeyChanges | GroupChanges) -> None:
 def _check_key(record: KeyChanges) -> None:
     if record.rates is not UNSET:
         for name in ("requests", "tokens", "images", "streams"):
-            _check_limit("rates", f"the limit of {name}", getattr(record.rates, name))
+            _check_limit("rates", f"the limit of {name}", getattr(record.rates, name), LEAST_RATE, MOST_RATE)
     if record.models is not UNSET:
         if len(record.models) > MOST_MODELS:
             raise _invalid("models", f"models has {len(record.models)} patterns; at most {MOST_MODELS} are allowed")
@@ -63,9 +65,9 @@ def _check_text(param: str, text: str, longest: int, *, empty: bool = False) -> 
         raise _invalid(param, f"{param} must not hold control characters")
 
 
-def _check_limit(param: str, what: str, limit: int | None) -> None:
-    if limit is not None and not 0 <= limit <= MOST:
-        raise _invalid(param, f"{what} is {limit}; allowed is 0 to {MOST}, or none")
+def _check_limit(param: str, what: str, limit: int | None, least: int, most: int) -> None:
+    if limit is not None and not least <= limit <= most:
+        raise _invalid(param, f"{what} is {limit}; allowed is {least} to {most}, or none")
 
 
 def _invalid(param: str, message: str) -> GatewayError:

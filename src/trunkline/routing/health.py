@@ -41,6 +41,10 @@ class Health:
 
     def __init__(self) -> None:
         self._conditions: dict[Key, Condition] = {}
+        self.attempts: dict[str, int] = {}
+        """Calls that went to a provider."""
+        self.failures: dict[tuple[str, str], int] = {}
+        """Those that failed before they answered, by provider and `Failure.kind`."""
 
     def usable(self, key: Key, now: float) -> bool:
         """Tell whether a call may go there: not resting, and nobody else trying it again just now."""
@@ -54,6 +58,7 @@ class Health:
 
     def began(self, key: Key, now: float) -> None:
         """Note that a call goes there; the first one after a rest is the probe."""
+        self.attempts[key[0]] = self.attempts.get(key[0], 0) + 1
         condition = self._conditions.get(key)
         if condition and condition.rests:
             condition.probe_until = now + PROBE_S
@@ -72,6 +77,8 @@ class Health:
 
     def failed(self, key: Key, now: float, failure: Failure) -> None:
         """Note a failure; a refusal of the request says nothing of the target's health."""
+        count = (key[0], failure.kind)
+        self.failures[count] = self.failures.get(count, 0) + 1
         if failure.kind == "refused":
             self.left(key)
             return

@@ -1,5 +1,6 @@
 """Prometheus metrics: one module that knows their names (docs/metrics.md lists them)."""
 
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from trunkline.calls.admission import Refusal
 from trunkline.calls.meter import GAP_BOUNDS_S, Settlement
 from trunkline.core.money import LedgerRow, usd
+from trunkline.routing.health import Health
 
 if TYPE_CHECKING:  # imported when metrics are first asked for: a server that starts does not need it
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -25,9 +27,11 @@ NAMES = {
     "trunkline_cost_usd": "Dollars, of calls and jobs whose price is known.",
     "trunkline_events": "Events given to clients.",
     "trunkline_attempts": "Tries at targets.",
+    "trunkline_failed_attempts": "Tries that failed before an answer began, by what was wrong.",
     "trunkline_repairs": "Departures of upstreams from the output contract, by rule.",
     "trunkline_cached_calls": "Calls that may be answered from the response cache.",
     "trunkline_open_calls": "Calls in flight.",
+    "trunkline_open_streams": "Those of them whose answer is streamed.",
     "trunkline_jobs": "Pictures and films asked for, by how their jobs ended.",
     "trunkline_job_duration_seconds": "From the request of a job to its end.",
     "trunkline_open_jobs": "Jobs of this process.",
@@ -36,6 +40,10 @@ NAMES = {
     "trunkline_log_lines_dropped": "Lines of the call log that nobody read.",
 }
 _TARGET = ("provider", "model")
+MOST_TARGETS = 500
+"""So many targets have series of their own: clients may ask for any model where a pattern passes names on."""
+OTHERS = "others"
+"""The model of all further targets of a provider."""
 
 
 class Metrics:
@@ -44,10 +52,11 @@ class Metrics:
     def __init__(self) -> None:
         self.open_calls: Callable[[], int] = lambda: 0
         """Set by the composition root, like those below."""
+        self.open_streams: Callable[[], int] = lambda: 0
         self.open_jobs: Callable[[], Mapping[str, int]] = dict
         """Jobs of this process by what they do."""
-        self.health: Callable[[], Mapping[tuple[str, str, str], tuple[bool, float | None]]] = dict
-        """Of provider, model and credential: usable, and the usual seconds to the first event."""
+        self.health = Health()
+        """Of the targets."""
         self.dropped: Callable[[], int] = lambda: 0
         """Lines of the call log that were dropped."""
         self._series: dict[tuple[str, str, str], _Series] = {}
@@ -55,6 +64,7 @@ class Metrics:
         self._refused: dict[tuple[str, str], int] = {}
         self._jobs: dict[tuple[str, str, str, str], _Jobs] = {}
         self._repairs: dict[tuple[str, str], int] = {}
+        self._targets: set[tuple[str, str]] = set()
 
     def settled(self, settlement: Settlement, row: LedgerRow) -> None:
         """Count a call that has ended."""
@@ -63,7 +73,7 @@ class Metrics:
             if settlement.cache == "hit":  # no provider was asked
                 return
         target = settlement.target.target if settlement.target else None
-        provider, model = (target.provider, target.model) if target else ("", "")
+        provider, model = self._place(target.provider, target.model) if target else ("", "")
         key = (provider, model, settlement.end_reason)
         series = self._series.get(key)
         if series is None:
@@ -80,12 +90,18 @@ class Metrics:
 
     def job_ended(self, row: LedgerRow, _traceparent: str) -> None:
         """Count a job that has ended."""
-        key = (row.provider, row.upstream_model, row.kind, row.end_reason)
+        key = (*self._place(row.provider, row.upstream_model), row.kind, row.end_reason)
         jobs = self._jobs.get(key)
         if jobs is None:
             jobs = self._jobs[key] = _Jobs()
         jobs.duration.add((row.ended_ms - row.started_ms) / 1000)
         jobs.cost += row.cost_microusd or 0
+
+    def _place(self, provider: str, model: str) -> tuple[str, str]:
+        """Give the labels of a target."""
+        if len(self._targets) < MOST_TARGETS:
+            self._targets.add((provider, model))
+        return (provider, model) if (provider, model) in self._targets else (provider, OTHERS)
 
     def text(self) -> bytes:
         """Write all metrics in Prometheus' text format."""
@@ -101,33 +117,30 @@ class Metrics:
         tokens = _counter("trunkline_tokens", (*_TARGET, "kind"))
         cost = _counter("trunkline_cost_usd", _TARGET)
         events = _counter("trunkline_events", _TARGET)
-        attempts = _counter("trunkline_attempts", ("provider",))
         repairs = _counter("trunkline_repairs", ("provider", "rule"))
         first = _histogram("trunkline_first_event_seconds")
         gaps = _histogram("trunkline_inter_event_seconds")
         duration = _histogram("trunkline_call_duration_seconds")
         costs: dict[tuple[str, str], int] = {}
-        tried: dict[str, int] = {}
         for place, series in self._by_target().items():
             tokens.add_metric([*place, "prompt"], series.prompt)
             tokens.add_metric([*place, "completion"], series.completion)
+            tokens.add_metric([*place, "cached"], series.cached)
+            tokens.add_metric([*place, "reasoning"], series.reasoning)
             costs[place] = series.cost
             events.add_metric(list(place), series.events)
             gaps.add_metric(list(place), series.gaps.buckets(), series.gaps.sum)
             first.add_metric(list(place), series.first_event.buckets(), series.first_event.sum)
             duration.add_metric(list(place), series.duration.buckets(), series.duration.sum)
-            tried[place[0]] = tried.get(place[0], 0) + series.attempts
         for key, series in self._series.items():
             calls.add_metric(list(key), series.calls)
-        for provider, count in tried.items():
-            attempts.add_metric([provider], count)
         for repair, count in self._repairs.items():
             repairs.add_metric(list(repair), count)
         for (provider, model, _, _), jobs in self._jobs.items():
             costs[provider, model] = costs.get((provider, model), 0) + jobs.cost
         for place, microusd in costs.items():
             cost.add_metric(list(place), usd(microusd))
-        yield from (calls, tokens, cost, events, attempts, repairs, first, gaps, duration)
+        yield from (calls, tokens, cost, events, repairs, first, gaps, duration)
         cached = _counter("trunkline_cached_calls", ("cache",))
         for use, count in self._cache.items():
             cached.add_metric([use], count)
@@ -136,6 +149,7 @@ class Metrics:
             refused.add_metric(list(place), count)
         yield from (cached, refused)
         yield from self._of_jobs()
+        yield from self._of_attempts()
         yield from self._of_now()
 
     def _of_jobs(self) -> "Iterator[Metric]":
@@ -147,22 +161,33 @@ class Metrics:
             duration.add_metric(list(key), buckets, jobs.duration.sum)
         yield from (ended, duration)
 
+    def _of_attempts(self) -> "Iterator[Metric]":
+        attempts = _counter("trunkline_attempts", ("provider",))
+        for provider, count in self.health.attempts.items():
+            attempts.add_metric([provider], count)
+        failed = _counter("trunkline_failed_attempts", ("provider", "why"))
+        for (provider, why), count in self.health.failures.items():
+            failed.add_metric([provider, why], count)
+        yield from (attempts, failed)
+
     def _of_now(self) -> "Iterator[Metric]":
         """Give what is so at this moment."""
         open_calls = _gauge("trunkline_open_calls", ())
         open_calls.add_metric([], self.open_calls())
+        open_streams = _gauge("trunkline_open_streams", ())
+        open_streams.add_metric([], self.open_streams())
         open_jobs = _gauge("trunkline_open_jobs", ("state",))
         for state, number in self.open_jobs().items():
             open_jobs.add_metric([state], number)
         usable = _gauge("trunkline_upstream_usable", (*_TARGET, "credential"))
         speed = _gauge("trunkline_upstream_first_event_seconds", (*_TARGET, "credential"))
-        for key, (well, first_event_s) in self.health().items():
+        for key, (well, first_event_s) in self.health.snapshot(time.monotonic()).items():
             usable.add_metric(list(key), int(well))
             if first_event_s is not None:
                 speed.add_metric(list(key), first_event_s)
         dropped = _counter("trunkline_log_lines_dropped", ())
         dropped.add_metric([], self.dropped())
-        yield from (open_calls, open_jobs, usable, speed, dropped)
+        yield from (open_calls, open_streams, open_jobs, usable, speed, dropped)
 
     def _by_target(self) -> "dict[tuple[str, str], _Series]":
         summed: dict[tuple[str, str], _Series] = {}
@@ -200,10 +225,12 @@ class _Buckets:
 class _Series:
     """What was counted of one target and one kind of end."""
 
-    __slots__ = ("attempts", "calls", "completion", "cost", "duration", "events", "first_event", "gaps", "prompt")
+    __slots__ = (
+        "cached", "calls", "completion", "cost", "duration", "events", "first_event", "gaps", "prompt", "reasoning",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.calls = self.prompt = self.completion = self.events = self.attempts = self.cost = 0
+        self.calls = self.prompt = self.completion = self.cached = self.reasoning = self.events = self.cost = 0
         self.gaps = _Buckets(GAP_BOUNDS_S)
         self.first_event = _Buckets(FIRST_EVENT_BUCKETS_S)
         self.duration = _Buckets(DURATION_BUCKETS_S)
@@ -212,8 +239,9 @@ class _Series:
         self.calls += 1
         self.prompt += settlement.usage.prompt_tokens
         self.completion += settlement.usage.completion_tokens
+        self.cached += settlement.usage.cached_tokens
+        self.reasoning += settlement.usage.reasoning_tokens
         self.events += settlement.chunks
-        self.attempts += settlement.attempts
         if settlement.first_event_ms is not None:
             self.first_event.add(settlement.first_event_ms / 1000)
         self.duration.add((settlement.ended_ms - settlement.started_ms) / 1000)
@@ -224,8 +252,9 @@ class _Series:
         self.calls += other.calls
         self.prompt += other.prompt
         self.completion += other.completion
+        self.cached += other.cached
+        self.reasoning += other.reasoning
         self.events += other.events
-        self.attempts += other.attempts
         self.first_event.merge(other.first_event)
         self.duration.merge(other.duration)
         self.gaps.merge(other.gaps)

@@ -16,11 +16,12 @@ from trunkline.core.reports import Reports
 from trunkline.core.route import MediaStyle
 from trunkline.http.admin.api import Endpoint
 from trunkline.http.admin.reading import after_of, limit_of, listed, one_of, read_body
+from trunkline.policy.key_rules import LEAST_RATE, MOST, MOST_RATE
 
 STATES = ("active", "blocked", "revoked", "expired")
 RATES = {"rpm": "requests", "tpm": "tokens", "images_per_minute": "images", "concurrent_streams": "streams"}
-Amount = Annotated[int, Meta(ge=0, le=10**15)]
-Count = Annotated[int, Meta(ge=1, le=10**12)]
+Amount = Annotated[int, Meta(ge=0, le=MOST)]
+Count = Annotated[int, Meta(ge=LEAST_RATE, le=MOST_RATE)]
 Spends = Mapping[tuple[str, str], Spend]
 
 
