@@ -20,6 +20,7 @@ from trunkline.wire.plain_lines import CodedLineReader, TextEventReader
 from trunkline.wire.read import as_dict
 
 _SHOWN_CHARS = 200
+_LARGE = 1024 * 1024
 
 
 class ChatLine:
@@ -181,16 +182,27 @@ class ChatLine:
             self._keep(frame)
         elif type(frame.value) is Chunk and frame.value.choices is not None:
             self._certain = True  # the usual answer of the usual dialect
-        elif value := as_dict(read_loose(frame.data, Notes())):
-            other = recognise(value, self.dialect.name)
-            ours = other is None and self.dialect.recognises(value)
-            value.clear()  # what is read anew is not held twice
-            if other is not None:
-                self._switch(other, frames[at:], frame.line)
-            elif not ours:
-                self._keep(frame)
-                return
+        else:
+            self._recognise(frame, frames[at:])
+
+    def _recognise(self, frame: Frame, frames: list[Frame]) -> None:
+        """Tell by a frame, the first of `frames`, in whose language the answer is, and read on in that one."""
+        large = len(frame.data) > _LARGE
+        if large:
+            frame.value = None  # nothing large is held twice
+        value = as_dict(read_loose(frame.data, Notes()))
+        other = recognise(value, self.dialect.name) if value else None
+        ours = bool(value) and other is None and self.dialect.recognises(value)
+        empty = not value
+        value.clear()
+        if other is not None:
+            self._switch(other, frames, frame.line)
+        elif large:
+            self._reading().use(self.dialect.parse, [frame])
+        if ours or other is not None:
             self._certain = True
+        elif not empty:
+            self._keep(frame)
 
     def _keep(self, frame: Frame) -> None:
         if frame.data and len(self._unread) < _SHOWN_CHARS:

@@ -14,23 +14,49 @@ from trunkline.ingress.openai_chat import ChunkEncoder
 from trunkline.pipeline import ChatLine
 
 READ_BYTES = 64 * 1024
+OPENAI = "openai_chat"
 AROUND = {
-    "text": ('data: {"choices":[{"index":0,"delta":{"content":"', '"},"finish_reason":"stop"}]}\n\n'),
+    "text": (OPENAI, 'data: {"choices":[{"index":0,"delta":{"content":"', '"},"finish_reason":"stop"}]}\n\n'),
     "picture": (
+        OPENAI,
         'data: {"choices":[{"index":0,"delta":{"images":[{"image_url":{"url":"data:image/png;base64,',
         '"}}]},"finish_reason":"stop"}]}\n\n',
     ),
-    "body": ('{"choices":[{"index":0,"message":{"content":"', '"},"finish_reason":"stop"}]}'),
-    "pretty": ('data: {\n"choices":[{"index":0,"delta":{"content":"', '"},\n"finish_reason":"stop"}]}\n\n'),
+    "body": (OPENAI, '{"choices":[{"index":0,"message":{"content":"', '"},"finish_reason":"stop"}]}'),
+    "pretty": (
+        OPENAI,
+        'data: {\n"choices":[{"index":0,"delta":{"content":"',
+        '"},"finish_reason":"stop"}]\n}\n\n',
+    ),
+    "pretty to its end": (
+        OPENAI,
+        'data: {\n"choices":[{"index":0,"delta":{"content":"',
+        '"},"finish_reason":"stop"}]}\n\n',
+    ),
     "unasked": (
+        OPENAI,
         'data: {"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"',
         '"}}]},"finishReason":"STOP"}]}\n\n',
     ),
+    "parts": (
+        "gemini_chat",
+        'data: {"candidates":[{"content":{"parts":[{"text":"',
+        '"}]},"finishReason":"STOP"}]}\n\n',
+    ),
+    "lines": ("ollama_chat", '{"model":"m","message":{"content":"', '"},"done":true,"done_reason":"stop"}\n'),
+    "output": (
+        "dashscope_chat",
+        'data:{"output":{"choices":[{"message":{"content":"',
+        '"},"finish_reason":"stop"}]}}\n\n',
+    ),
+    "response": ("workers_ai_chat", 'data: {"response":"', '"}\n\ndata: [DONE]\n\n'),
+    "plain text": ("replicate_stream", "event: output\ndata: ", "\n\nevent: done\ndata: {}\n\n"),
 }
+"""A dialect, and what stands before and behind the text of its event."""
 
 
 def reads(shape: str, size: int) -> Iterator[bytes]:
-    begin, end = AROUND[shape]
+    _, begin, end = AROUND[shape]
     yield begin.encode()
     for _ in range((size - len(begin) - len(end)) // READ_BYTES):
         yield b"iVBORw0K" * (READ_BYTES // 8)
@@ -38,7 +64,7 @@ def reads(shape: str, size: int) -> Iterator[bytes]:
 
 
 def main(shape: str, size: int) -> None:
-    line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes(), salt="s")
+    line = ChatLine(CHAT_DIALECTS[AROUND[shape][0]], Notes(), salt="s")
     inline, encoder = InlineMedia(), ChunkEncoder(ChatRequest("m", {}, stream=True), id="x", created=1)
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     written = 0

@@ -16,6 +16,8 @@ _GUARD = re.compile(rb"(?:for\s*\(;;\);|while\s*\((?:1|true)\);|\)\]\}'?,?)\s*")
 _DONE_MANGLED = re.compile(rb'["\']?[\[<|]*\s*(done|end|eos|stream_end)\s*[\]>|]*["\']?[.;,]?', re.IGNORECASE)
 _JUNK = re.compile(rb"(?:(\xef\xbb\xbf|\xc2\xa0)|[ \t\x00\x0b\x0c\x1e])+")  # marks and blanks that begin nothing
 _BETWEEN = re.compile(rb"(?:[ \t\x00\x0b\x0c\x1e,]|\\[nr])+")  # values; some write their newlines as two characters
+_LEAD = re.compile(rb"[ \t\x00\x0b\x0c\x1e]*")
+LARGE_BYTES = 256 * 1024  # a line that is longer is not copied
 _MARK_BYTES = 64  # a text this long is no end mark
 
 
@@ -56,7 +58,8 @@ class LineReader:
         if self._scanner.buffer:
             self._continue(line, frames)
             return b""
-        text = line.strip(SPACE) if whole else line
+        large = len(line) > LARGE_BYTES
+        text = line.strip(SPACE) if whole and not large else line
         at = self._skip_marks(text, 0)
         if text[at : at + 1] == b":":
             frames.append(Frame("comment", line=self._line))
@@ -73,13 +76,15 @@ class LineReader:
                 if name == b"event":
                     self._event = text[at:].decode("utf-8", "replace").strip().lower()
                 return b""
-        text = bytes(text[at:])
-        if prefixes > 1 and text:
+        first = text[at : at + 1]
+        if first and prefixes > 1:
             self._notes.add("data_prefix_doubled", self._line)
-        if text:
-            if not self._done_tail:
-                self._separate(prefixed=prefixes > 0)
-            return self._read_text(text, frames, whole=whole)
+        if first and not self._done_tail:
+            self._separate(prefixed=prefixes > 0)
+            if large and first == b"{":
+                return self._scan(text, frames, at, whole=whole)
+        if first:
+            return self._read_text(bytes(text[at:]), frames, whole=whole)
         if prefixes:
             self._no_data(frames)
         return b""
@@ -149,12 +154,12 @@ class LineReader:
             self._notes.add("done_mangled", line)
         frames.append(Frame("done", line=line))
 
-    def _scan(self, text: bytes, frames: list[Frame], *, whole: bool = True) -> bytes:
+    def _scan(self, text: bytes | bytearray, frames: list[Frame], start: int = 0, *, whole: bool = True) -> bytes:
         """Cut the JSON values of a text at depth 0; the last may go on in the next bytes.
 
         Where the line may go on (not `whole`), what is neither a value nor between values is given back.
         """
-        position = 0
+        position = start
         scanner = self._scanner
         while position < len(text):
             byte = text[position]
@@ -178,53 +183,53 @@ class LineReader:
             elif (
                 byte == 0x5B
                 and (whole or position + 1 < len(text))
-                and not is_mark(text[position : position + len(DONE)].rstrip(b"" if whole else SPACE))
+                and not is_mark(bytes(text[position : position + len(DONE)]).rstrip(b"" if whole else SPACE))
             ):
                 if not self._in_array:
                     self._notes.add("array_of_chunks", self._line)
                 self._in_array = True
                 position += 1
             elif not whole:
-                return text[position:]
+                return bytes(text[position:])
             elif _FIELD.match(text, position) is not None:
                 self._notes.add("blank_line_missing", self._line)
                 return self._read_line(text[position:], frames)
             else:
-                return self._read_text(text[position:], frames)
+                return self._read_text(bytes(text[position:]), frames)
         return b""
 
     def _continue(self, line: bytes | bytearray, frames: list[Frame]) -> None:
         """Go on with a value that began in an earlier line (rules 4 and 5)."""
         scanner = self._scanner
-        text = bytes(line)
-        stripped = text.lstrip(SPACE)
-        if stripped[:1] == b":":
+        lead = _LEAD.match(line)
+        start = lead.end() if lead else 0
+        if line[start : start + 1] == b":":
             frames.append(Frame("comment", line=self._line))
             return
-        field = None if scanner.in_string else _FIELD.match(stripped)
-        if scanner.in_string or self._begins_anew(stripped, field):
+        field = None if scanner.in_string else _FIELD.match(line, start)
+        if scanner.in_string or self._begins_anew(line, field):
             self._drop(frames, "a new line begins within a JSON value")
             self._read_line(line, frames)
             return
-        if field is not None:
-            text = stripped[field.end() :]
-        end = scanner.feed(text)
+        end = scanner.feed(line, field.end() if field is not None else 0)
         if end < 0:
             self._guard(frames, whole=True)
             return
         self._notes.add("json_over_lines", self._value_line)
+        rest = bytes(line[end:]).strip(SPACE)
+        if type(line) is bytearray:
+            line.clear()  # it may be large, and is held in the value
         self._emit(frames)
-        rest = text[end:].strip(SPACE)
         if rest:
             self._scan(rest, frames)
 
-    def _begins_anew(self, text: bytes, field: re.Match[bytes] | None) -> bool:
+    def _begins_anew(self, text: bytes | bytearray, field: re.Match[bytes] | None) -> bool:
         """Say whether a line with a prefix is a new event after a cut one, not the value's next line."""
         if field is None:
             return False
         if field.group(1).lower() != b"data":
             return True
-        rest = text[field.end() :].lstrip(SPACE)
+        rest = text[field.end() : field.end() + _MARK_BYTES].lstrip(SPACE)
         held = bytes(self._scanner.buffer[-1:])
         return (rest[:2] == b'{"' or rest[:6] == DONE) and held not in (b"[", b",", b":", b"{")
 

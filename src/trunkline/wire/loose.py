@@ -24,12 +24,11 @@ def read_loose(data: Loose, notes: Notes, line: int = 0) -> Any:
         return msgspec.json.decode(data)
     except UNREADABLE:
         pass
-    raw = bytes(data)
     try:
-        text = raw.decode()
+        text = str(data, "utf-8")
     except UnicodeDecodeError:
         notes.add("utf8_invalid", line)
-        text = raw.decode("utf-8", "replace")
+        text = str(data, "utf-8", "replace")
     try:
         return _whole(json.loads(text, strict=False), "", _JOINED)
     except (ValueError, RecursionError):  # ValueError also for integers of more digits than Python reads

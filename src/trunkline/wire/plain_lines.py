@@ -5,6 +5,7 @@ import re
 from trunkline.core.notes import Notes
 from trunkline.wire.frame import MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
 
+_NAME_BYTES = 32
 _EOL = re.compile(rb"\r\n|\n|\r")
 
 
@@ -113,8 +114,9 @@ class TextEventReader(_LineReader):
         if not line:
             self._dispatch(frames)
             return
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
+        name = line[:_NAME_BYTES].partition(b":")[0]
+        begin = len(name) + 1
+        value = line[begin + (line[begin : begin + 1] == b" ") :]  # one copy, of what may be large
         if not name:
             frames.append(Frame("comment", line=self.line))
         elif name == b"event":

@@ -4,10 +4,9 @@ import re
 
 from trunkline.core.notes import Notes
 from trunkline.wire.frame import MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
-from trunkline.wire.lines import DONE, SPACE, LineReader
+from trunkline.wire.lines import DONE, LARGE_BYTES, SPACE, LineReader
 
 _EOL = re.compile(rb"\r\n|\n|\r")
-_LARGE = 256 * 1024  # such a line is not copied
 _PROMPT_BYTES = 16 * 1024  # a line this short is tried before its newline is there
 
 
@@ -104,7 +103,7 @@ class EventReader(LineReader):
             return
         line, self._tail = self._tail, bytearray()
         line += piece
-        if len(line) < _LARGE:
+        if len(line) < LARGE_BYTES:
             self._read_lines([bytes(line)], frames)
             return
         if not self._read_large(memoryview(line), frames):

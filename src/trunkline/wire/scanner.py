@@ -43,7 +43,7 @@ class Scanner:
             end = self.buffer[-_END_BYTES:]
             del self.buffer[len(self.buffer) - len(end) + len(end.rstrip(blanks)) :]
 
-    def feed(self, text: bytes, start: int = 0) -> int:
+    def feed(self, text: bytes | bytearray, start: int = 0) -> int:
         """Read on until the value is whole; give the position behind it, or -1 when it needs more text.
 
         Must begin at a `{` or `[`. When too deep, everything is kept and the value never becomes whole.
@@ -77,7 +77,7 @@ class Scanner:
         self.buffer += memoryview(text)[begun:]
         return -1
 
-    def _string(self, text: bytes, position: int) -> int:
+    def _string(self, text: bytes | bytearray, position: int) -> int:
         """Skip to behind the string's end, or give -1 at the end of the text."""
         if self._escaped and position < len(text):
             self._escaped = False
