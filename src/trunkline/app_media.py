@@ -49,6 +49,7 @@ from trunkline.storage.sql.jobs import SqlJobs
 from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.media import SqlMediaIndex
 from trunkline.storage.sql.streams import SqlStreams
+from trunkline.upstream.address import names_private
 from trunkline.upstream.client import Client
 from trunkline.upstream.door import Local
 from trunkline.upstream.media_door import MediaDoor
@@ -101,7 +102,8 @@ class MediaParts:
         )
         self.links = MediaLinks(secret, media.link_ttl_s)
         inputs = MediaInputs(intake, index, self.links)
-        calls = MediaCalls(self.engine, jobs, targets, accounts, shared.rates, inputs, MEDIA_DIALECTS)
+        uncalled = (lambda _url: False) if media.allow_private else names_private
+        calls = MediaCalls(self.engine, jobs, targets, accounts, shared.rates, inputs, MEDIA_DIALECTS, uncalled)
         answers = ChatAnswers(self.engine, self.links, files)
         news = CallbackNews(secret, self.engine, answers)
         self._callbacks = Callbacks(

@@ -125,6 +125,14 @@ async def test_what_the_provider_says_counts(rig: Rig) -> None:
     assert await rig.end(job, done(medium(), usage=Usage(cost_microusd=33_000))) == 33_000
 
 
+@pytest.mark.parametrize("code", ["media_gone", "media_unavailable", "upstream_timeout"])
+async def test_a_film_that_was_made_and_cannot_be_fetched_costs_what_was_asked_for(rig: Rig, code: str) -> None:
+    job = await rig.start(filming(tier="720p", seconds=4.0), FILMS)
+    assert await rig.end(job, Outcome(state="failed", error_code=code, submitted=True)) == 400_000
+    (row,) = await rig.money.rows()
+    assert (row.estimated, row.error_code, row.video_ms) == (True, code, 0)
+
+
 @pytest.mark.parametrize(
     ("state", "submitted", "cost", "estimated"),
     [

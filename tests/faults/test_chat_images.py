@@ -14,6 +14,7 @@ from media_gateway import draw, fetched, form, told
 from media_providers import MediaProviders
 from media_samples import picture
 
+from trunkline.core.keys import KeyChanges, Rates
 from trunkline.core.money import LedgerRow
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.money import SqlMoney
@@ -150,6 +151,17 @@ async def test_a_picture_that_is_missing_is_told_of_in_a_chat(tmp_path: Path) ->
         assert message["reasoning_content"].startswith(MISSING)
         assert message["content"].count("/v1/media/img_") == 1
         assert (await here.row()).images == 1
+
+
+@pytest.mark.parametrize("model", ["relay/bare", "relay/markdown"])
+async def test_pictures_that_the_prompt_asks_for_count_in_the_keys_rates(tmp_path: Path, model: str) -> None:
+    async with shop(tmp_path) as here:
+        made = await here.gate.application.keys.create(KeyChanges(name="anna", rates=Rates(images=4)))
+        statuses = [
+            (await here.gate.ask(draw("cats --n 2", model=model), authorization=f"Bearer {made.token}")).status
+            for _ in range(3)
+        ]
+        assert statuses == [200, 200, 429]
 
 
 async def test_a_film_over_chat_is_billed_by_its_seconds(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ BAD: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     (MAKE, {"model": "banana/nano", "prompt": "x", "size": "100x900"}, 400, "invalid_value", "size"),
     (EDIT, CAT, 400, "missing_required_parameter", "image"),
     (EDIT, CAT | {"image": "no link"}, 400, "invalid_value", "image"),
-    (EDIT, CAT | {"image": "data:image/png;base64,QUJD"}, 400, "invalid_value", None),
+    (EDIT, CAT | {"image": "data:image/png;base64,QUJD"}, 400, "invalid_value", "image"),
     (EDIT, CAT | {"image": "https://x.example/a.png", "mask": 7}, 400, "invalid_value", "mask"),
 ]
 

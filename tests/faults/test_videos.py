@@ -167,6 +167,9 @@ BAD: list[tuple[dict[str, Any], int, str, str | None]] = [
     (DOG | {"size": "huge"}, 400, "invalid_value", "size"),
     (DOG | {"model": "paint/brush"}, 400, "invalid_value", "model"),
     (DOG | {"input_reference": 7}, 400, "invalid_value", "input_reference"),
+    (DOG | {"input_reference": "data:image/png;base64,AAAA"}, 400, "invalid_value", "input_reference"),
+    (DOG | {"seconds": 61}, 400, "invalid_value", "seconds"),
+    (DOG | {"prompt": "a dog --fps 121"}, 400, "invalid_value", "--fps"),
     (DOG | {"callback_url": "nowhere"}, 400, "invalid_value", "callback_url"),
 ]
 
@@ -178,6 +181,18 @@ async def test_bad_input_is_told_by_name(tmp_path: Path) -> None:
         assert await refused(await gate.get("/v1/videos/video_x")) == (404, "not_found", None)
         assert await refused(await gate.ask({}, "/v1/videos/video_x/remix")) == (404, "unknown_endpoint", None)
         assert providers.asked == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "[::1]", "169.254.169.254", "10.0.0.7:8080", "localhost", "[::ffff:10.0.0.7]"]
+)
+async def test_a_callback_that_would_never_be_called_is_refused(tmp_path: Path, host: str) -> None:
+    async with MediaProviders() as providers:
+        tables = to_media(providers.url, media={})
+        async with gateway(tmp_path, tables) as gate:
+            answer = await gate.ask(DOG | {"callback_url": f"https://{host}/hook"}, "/v1/videos")
+            assert await refused(answer) == (400, "invalid_value", "callback_url")
+            assert (await gate.ask(DOG | {"callback_url": "https://hooks.example/"}, "/v1/videos")).status == 200
 
 
 async def test_an_idempotency_key_joins(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ async def test_progress_is_numbered_the_same_for_every_reader(rig: Rig, provider
         ({"submit_status": 429}, "upstream_error", '{"error":"no"}'),
         ({"file": "dead"}, "media_gone", "the upstream answered 404 in place of the file"),
         ({"file": "html"}, "media_refused", "The file is no picture or film"),
+        ({"file": "torn", "padded": 10_000_000}, "media_unavailable", "The provider's file was not given"),
         ({"reset": True}, "submit_unknown", "it was not submitted again"),
     ],
 )

@@ -1,6 +1,7 @@
 """Taking media in and letting them go, over a real store, a real index and a real socket."""
 
 import base64
+import io
 import shutil
 import time
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ from film_provider import FilmProvider
 from job_tools import Rig, opened
 from media_samples import bomb, film, picture
 from msgspec.structs import replace
+from PIL import Image
 
 from trunkline.calls.media_intake import Origin
 from trunkline.calls.media_retention import MediaRetention
@@ -107,10 +109,52 @@ async def test_a_providers_cover_is_taken_and_a_bad_one_replaced(rig: Rig) -> No
 
 
 async def test_what_a_client_sends_along_must_be_a_picture(rig: Rig) -> None:
-    for data in (b"%PDF-1.7", film()):
+    for data in (
+        b"%PDF-1.7",
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        b"BMW is no bitmap, however it begins",
+        film(),
+    ):
         with pytest.raises(GatewayError) as caught:
             await rig.intake.hold(MediaInput(data=data), "k")
         assert (caught.value.status, caught.value.code) == (400, "invalid_value")
+
+
+@pytest.mark.parametrize(
+    ("form", "mode", "mime_type"),
+    [
+        ("AVIF", "RGB", "image/jpeg"),
+        ("AVIF", "RGBA", "image/png"),
+        ("BMP", "RGB", "image/jpeg"),
+        ("TIFF", "RGB", "image/jpeg"),
+        ("TIFF", "RGBA", "image/png"),
+    ],
+)
+async def test_a_picture_of_a_type_that_few_providers_read_is_converted(
+    rig: Rig, form: str, mode: str, mime_type: str
+) -> None:
+    held = await rig.intake.hold(MediaInput(data=picture(form, mode=mode)), "k")
+    assert held.mime_type == mime_type
+    with Image.open(io.BytesIO(await rig.intake.load(held.sha256))) as kept:
+        assert (kept.size, kept.get_format_mimetype()) == ((64, 48), mime_type)
+    record = await rig.intake.take(Media("image", data=picture(form, mode=mode)), Origin())
+    assert record.mime_type == mime_type
+    assert blobs(rig) == [held.sha256]
+
+
+@pytest.mark.parametrize("data", [picture("BMP")[:900], picture("TIFF")[:900], picture("AVIF")[:900]])
+async def test_a_torn_one_is_told(rig: Rig, data: bytes) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await rig.intake.hold(MediaInput(data=data), "k")
+    assert (caught.value.status, caught.value.code) == (400, "invalid_value")
+    assert "cannot be decoded" in caught.value.message
+
+
+async def test_a_bitmap_that_claims_too_many_pixels_is_not_decoded(rig: Rig) -> None:
+    data = bytearray(picture("BMP"))
+    data[18:26] = (200_000).to_bytes(4, "little") * 2
+    with pytest.raises(GatewayError, match="claims 200000x200000 pixels"):
+        await rig.intake.hold(MediaInput(data=bytes(data)), "k")
 
 
 async def test_expired_media_go_with_their_bytes(rig: Rig) -> None:

@@ -144,11 +144,9 @@ class FilmProvider:
             case "html":
                 return await send(writer, b"<!doctype html><p>log in</p>" * 20)
             case "cut" if got < 2:
-                writer.write(
-                    f"HTTP/1.1 200 OK\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data[: len(data) // 2]
-                )
-                await writer.drain()
-                return False
+                return await cut(writer, data, len(data) // 2)
+            case "torn":
+                return await cut(writer, data, 3_000_000)
         return await send(writer, data)
 
 
@@ -163,6 +161,12 @@ def place(path: str) -> tuple[str, str]:
     if parts[1] == "videos":
         return ("files" if parts[3:] == ["content"] else "films"), parts[2]
     return parts[1], parts[2]
+
+
+async def cut(writer: asyncio.StreamWriter, body: bytes, after: int) -> bool:
+    writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body[:after])
+    await writer.drain()
+    return False
 
 
 async def send(

@@ -33,6 +33,7 @@ from trunkline.core.events import (
     UsageReported,
 )
 from trunkline.core.media import Media, MediaInput, MediaRecord, MediaRequest
+from trunkline.core.media_type import EXTENSIONS, SNIFF_BYTES, sniff
 from trunkline.core.route import MediaStyle, Route, RouteTarget
 from trunkline.core.state import MediaIndex
 from trunkline.ingress.chat_media import ChatMedia, Spoken, failure_of
@@ -110,7 +111,8 @@ class ChatMediaKit:
         held = []
         for one in asked.inputs:
             try:
-                kept = one if one.data else await self._inputs.hold(one, caller, links=True)
+                as_sent = sniff(one.data[:SNIFF_BYTES]) in EXTENSIONS
+                kept = one if as_sent else await self._inputs.hold(one, caller, "messages", links=True)
             except GatewayError as error:
                 if one.former and error.code == "invalid_value":
                     continue

@@ -30,6 +30,11 @@ JOINED_MS = 15 * 60 * 1000
 """A client library's retry joins a job that was made so long ago, at most."""
 
 
+NOT_CALLED = (
+    "`callback_url` names an address that is not public; the operator can allow those (`[media] allow_private`)."
+)
+
+
 class MediaAsk(Struct, frozen=True, kw_only=True):
     """What a client wants made, and how it wants to be told."""
 
@@ -43,6 +48,8 @@ class MediaAsk(Struct, frozen=True, kw_only=True):
     answer: Raw
     """JSON of `calls.media_answer.Telling`."""
     media_style: str
+    picture: str = "messages"
+    """Where pictures to go by stand, for errors."""
     callback_url: str = ""
 
 
@@ -58,7 +65,9 @@ class MediaCalls:
         rates: RateLimiter,
         inputs: MediaInputs,
         dialects: Mapping[str, MediaDialect],
+        uncalled: Callable[[str], bool],
     ) -> None:
+        """`uncalled` says of a callback's URL that it would never be called."""
         self._jobs = jobs
         self._store = store
         self._targets = targets
@@ -66,6 +75,7 @@ class MediaCalls:
         self._rates = rates
         self._inputs = inputs
         self._dialects = dialects
+        self._uncalled = uncalled
 
     async def start(self, ask: MediaAsk) -> Job:
         """Begin a job, or join the one that this call repeats.
@@ -78,6 +88,8 @@ class MediaCalls:
         idempotency = _idempotency(ask, job_id)
         if (former := await self._joined(ask, idempotency)) is not None:
             return former
+        if ask.callback_url and self._uncalled(ask.callback_url):
+            raise GatewayError("invalid_value", NOT_CALLED, param="callback_url")
         attempt, request = await self._bind(ask)
         await self._take(ask, request)
         account = await self._accounts.open(ask.caller.key, request, attempt.item, job_id)
@@ -114,7 +126,7 @@ class MediaCalls:
                 for one in request.inputs:
                     place = one, dialect.takes_links
                     if place not in held:
-                        held[place] = await self._hold(one, ask.caller, links=dialect.takes_links)
+                        held[place] = await self._hold(one, ask, links=dialect.takes_links)
                 inputs = [held[one, dialect.takes_links] for one in request.inputs]
                 request = replace(request, inputs=tuple(one for one in inputs if one is not None))
                 dialect.submit(_tried(request), attempt.item.target, "tried")
@@ -124,10 +136,10 @@ class MediaCalls:
                 return attempt, request
         raise refused or GatewayError("upstream_unavailable", f"No target of {ask.route.name!r} makes media.")
 
-    async def _hold(self, one: MediaInput, caller: Caller, *, links: bool) -> MediaInput | None:
+    async def _hold(self, one: MediaInput, ask: MediaAsk, *, links: bool) -> MediaInput | None:
         """Put a picture by; None: it was shown in the conversation, and is gone by now."""
         try:
-            return await self._inputs.hold(one, caller, links=links)
+            return await self._inputs.hold(one, ask.caller, ask.picture, links=links)
         except GatewayError as error:
             if one.former and error.code == "invalid_value":
                 return None

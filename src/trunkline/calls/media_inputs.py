@@ -18,11 +18,19 @@ class MediaInputs:
         self._index = index
         self._links = links
 
-    async def hold(self, one: MediaInput, caller: Caller, *, links: bool) -> MediaInput:
+    async def hold(self, one: MediaInput, caller: Caller, param: str, *, links: bool) -> MediaInput:
         """Give the picture as a job keeps it: by the hash of its bytes, or, where `links` are taken, by its link.
 
-        Raises GatewayError `invalid_value`.
+        `param` is the endpoint's word for such a picture. Raises GatewayError `invalid_value`.
         """
+        try:
+            return await self._hold(one, caller, links=links)
+        except GatewayError as error:
+            if error.code == "invalid_value" and not error.param:
+                error.param = "mask" if one.role == "mask" else param
+            raise
+
+    async def _hold(self, one: MediaInput, caller: Caller, *, links: bool) -> MediaInput:
         if one.file_id:
             return await self._upload(one, caller)
         seen = self._links.recognise(one.url, caller.link_base) if one.url else None

@@ -14,6 +14,7 @@ from trunkline.core.chat import Target
 from trunkline.core.errors import GatewayError
 from trunkline.core.inline import data_url, pieces
 from trunkline.core.media import FileRecord, Media, MediaFacts, MediaFile, MediaInput, MediaKind, MediaRecord
+from trunkline.core.media_type import FOREIGN
 from trunkline.core.ports import MediaStore, Upstream
 from trunkline.core.state import MediaIndex
 
@@ -120,9 +121,11 @@ class MediaIntake:
         self, media: Media, *, key_id: str, purpose: str, retain_s: int, filename: str = ""
     ) -> FileRecord:
         try:
-            async with self._store.receive(self._source(media, Origin()), self._limits.max_bytes) as file:
+            async with AsyncExitStack() as stack:
+                source = self._source(media, Origin())
+                file = await stack.enter_async_context(self._store.receive(source, self._limits.max_bytes))
                 check_kind("image", file, "The client's")
-                facts = await self._store.facts(file)
+                file, facts = await self._converted(stack, file, "")
                 await self._store.keep(file)
         except GatewayError as error:
             if not error.code.startswith("media_"):
@@ -154,13 +157,18 @@ class MediaIntake:
             source = self._source(media, origin)
             file = await stack.enter_async_context(self._store.receive(source, self._limits.max_bytes))
             check_kind(kind, file, "The provider's")
-            facts = await self._store.facts(file)
-            wanted = f"image/{origin.output_format}"
-            if kind == "image" and origin.output_format and file.mime_type != wanted:
-                file = await stack.enter_async_context(self._store.convert(file, wanted))
-                facts = await self._store.facts(file)
+            wanted = f"image/{origin.output_format}" if kind == "image" and origin.output_format else ""
+            file, facts = await self._converted(stack, file, wanted)
             cover_id = await self._cover(media.cover_url, file, origin) if kind == "video" else ""
             return await self._keep(kind, media_id, file, facts, cover_id, origin)
+
+    async def _converted(self, stack: AsyncExitStack, file: MediaFile, wanted: str) -> tuple[MediaFile, MediaFacts]:
+        """Give the file as it is wanted, or, if it may not stay as it is, in a type that is kept."""
+        facts = await self._store.facts(file)
+        if (wanted and file.mime_type != wanted) or file.mime_type in FOREIGN:
+            file = await stack.enter_async_context(self._store.convert(file, wanted))
+            facts = await self._store.facts(file)
+        return file, facts
 
     async def _cover(self, url: str, film: MediaFile, origin: Origin) -> str:
         """Keep the provider's cover if it has a good one, else a frame of the film."""

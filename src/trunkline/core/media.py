@@ -31,7 +31,7 @@ class MediaFile(Struct, frozen=True):
     sha256: str
     bytes: int
     mime_type: str
-    """Told by the first bytes, one of `media_type.EXTENSIONS`."""
+    """Told by the first bytes, as `media_type.sniff` does."""
 
 
 class MediaFacts(Struct, frozen=True):

@@ -82,7 +82,7 @@ class MediaStore(Protocol):
         """Look at the file: size and duration, within decode limits."""
 
     def convert(self, file: MediaFile, mime_type: str) -> AbstractAsyncContextManager[MediaFile]:
-        """Give the same picture as `image/png`, `image/jpeg` or `image/webp`, without metadata."""
+        """Give the same picture as `image/png`, `image/jpeg` or `image/webp`, without metadata; empty: as suits it."""
 
     def cover(self, file: MediaFile) -> AbstractAsyncContextManager[MediaFile]:
         """Give a JPEG of a film's first telling frame."""
@@ -148,6 +148,9 @@ class Jobs(Protocol):
 
     async def finish(self, job_id: str) -> Finish:
         """Wait for a job's end. Raises GatewayError `not_found`."""
+
+    async def ended(self, job: Job) -> Finish:
+        """Give what came of a job that has ended."""
 
 
 class EventLog(Protocol):

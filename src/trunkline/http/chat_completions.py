@@ -87,7 +87,8 @@ class ChatCompletions:
             exchange.body = b""
             if wants_trace(exchange):
                 caller = replace(caller, trace=True)
-            admitted = await self._gate.admit(caller, request, route)
+            counted = replace(request, n=chat.n) if chat and chat.n else request
+            admitted = await self._gate.admit(caller, counted, route)
         except GatewayError as error:
             self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)

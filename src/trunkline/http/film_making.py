@@ -58,6 +58,7 @@ class FilmMaking:
                     body_hash=body.hash,
                     answer=Raw(msgspec.json.encode(telling)),
                     media_style=telling.style,
+                    picture="input_reference",
                     callback_url=asked.callback_url,
                 )
             )

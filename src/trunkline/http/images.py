@@ -83,6 +83,7 @@ class Images:
             body_hash=body_hash,
             answer=Raw(msgspec.json.encode(telling)),
             media_style="",
+            picture="image",
             callback_url=asked.callback_url,
         )
         return await self._calls.start(ask)

@@ -38,6 +38,8 @@ class Begin(NamedTuple):
     caller: Caller
     call: Callable[[Upstreams, Targets, ChatRequest, Caller, Admitted], ChatMediaCall] | None = None
     """Makes the call, where the media come over chat; None: it is a call like any other."""
+    n: int = 0
+    """How many media were asked for, wherever that was said; 0: as the request says."""
 
 
 class MediaChat:
@@ -69,7 +71,8 @@ class MediaChat:
             check_model(caller.key, route.name)
             read = partial(read_chat, request, route.kind)
             prepared = await self._over_chat.prepare(read, request, route, caller)
-            return Begin(prepared.route, caller, partial(ChatMediaCall, self._over_chat, prepared))
+            call = partial(ChatMediaCall, self._over_chat, prepared)
+            return Begin(prepared.route, caller, call, prepared.asked.n)
         body_hash = hashlib.sha256(exchange.body).hexdigest()
         exchange.body = b""
         job = await self._begin(caller, request, route, body_hash, exchange.path)

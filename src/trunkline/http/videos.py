@@ -73,7 +73,7 @@ class Films:
 
     async def shown(self, job: Job) -> dict[str, Any]:
         """Give a job as a `video` object, with its links when it is done."""
-        finish = await self._jobs.finish(job.id) if job.state == "completed" else Finish(job)
+        finish = await self._jobs.ended(job) if job.state == "completed" else Finish(job)
         members = {"media": self._answers.members(finish)} if finish.media else {}
         return {**video_object(finish), **members}
 

@@ -25,6 +25,9 @@ MOST = 10
 """Pictures or films in one call."""
 MOST_FILMS = 4
 MOST_PARTIAL = 3
+MOST_SECONDS = 60
+MOST_FPS = 120
+"""Of a film, where the model's table does not say."""
 
 
 def fit(said: Said, facts: ModelFacts, kind: ModelKind, request: MediaRequest) -> MediaRequest:
@@ -39,8 +42,8 @@ def fit(said: Said, facts: ModelFacts, kind: ModelKind, request: MediaRequest) -
         convert_to=None if native else wanted,
         quality=_quality(said, facts.qualities),
         background=_value(said, "background"),
-        seconds=_number(said, "seconds", facts.seconds),
-        fps=_number(said, "fps", facts.fps),
+        seconds=_number(said, "seconds", facts.seconds, MOST_SECONDS),
+        fps=_number(said, "fps", facts.fps, MOST_FPS),
         seed=_value(said, "seed"),
         negative_prompt=_value(said, "negative"),
         audio=_value(said, "audio"),
@@ -109,13 +112,15 @@ def _quality(said: Said, allowed: Sequence[str]) -> str | None:
     return known[same]
 
 
-def _number(said: Said, name: str, allowed: Sequence[float]) -> Any:
+def _number(said: Said, name: str, allowed: Sequence[float], most: int) -> Any:
     if name not in said:
         return None
     found = said[name][0]
     if allowed and found.value not in allowed:
         shown = ", ".join(f"{one:g}" for one in allowed)
         raise refused(found, f"is {found.value:g}; allowed is {shown}")
+    if float(found.value) > most:  # type: ignore[arg-type]
+        raise refused(found, f"is {found.value:g}; at most {most} is allowed")
     return found.value
 
 

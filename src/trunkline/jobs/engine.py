@@ -137,9 +137,13 @@ class JobEngine:
                 break
             await asyncio.sleep(pause_s)
             pause_s = min(1.3 * pause_s, 0.5)
+        return await self.ended(job)
+
+    async def ended(self, job: Job) -> Finish:
+        """Give what came of a job that has ended."""
         if job.state != "completed":
             return Finish(job, error=failure(job))
-        records = {record.id: record for record in await self._stores.media.of_job(job_id)}
+        records = {record.id: record for record in await self._stores.media.of_job(job.id)}
         media = tuple(records[media_id] for media_id in job.result if media_id in records)
         covers = {film.id: records[film.cover_id] for film in media if film.cover_id in records}
         return Finish(job, media, covers)

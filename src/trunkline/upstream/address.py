@@ -5,6 +5,7 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from trunkline.core.ports import HttpError
 
@@ -46,6 +47,15 @@ _REFUSED_V6 = tuple(
     )
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+def names_private(url: str) -> bool:
+    """Say whether a URL names, without any look-up, an address that is not public."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    try:
+        return not is_public(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def is_public(host: str) -> bool:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from PIL import Image
 
 MAX_PIXELS = 100_000_000
-FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF"}
+FORMATS = {
+    "image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF",
+    "image/avif": "AVIF", "image/bmp": "BMP", "image/tiff": "TIFF",
+}  # fmt: skip
 _SAVE: dict[str, dict[str, int]] = {"JPEG": {"quality": 92}, "WEBP": {"quality": 92}}
 
 
@@ -29,11 +32,15 @@ def picture_facts(path: Path, mime_type: str) -> MediaFacts:
 
 
 def convert_picture(source: Path, mime_type: str, target: Path, wanted: str) -> None:
-    """Write the picture in another format, turned as its EXIF says; metadata stay behind."""
+    """Write the picture in another format, turned as its EXIF says; metadata stay behind.
+
+    Nothing is `wanted`: PNG where the picture lets something show through, else JPEG.
+    """
     from PIL import ImageOps  # noqa: PLC0415 - an extra
 
     with decoding("picture"), _opened(source, mime_type) as picture:
         turned = ImageOps.exif_transpose(picture)
+        wanted = wanted or ("image/png" if turned.has_transparency_data else "image/jpeg")
         if wanted == "image/jpeg":
             turned = _on_white(turned)
         elif turned.mode not in {"RGB", "RGBA"}:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.media import MediaFile
-from trunkline.core.media_type import EXTENSIONS, SNIFF_BYTES, sniff
+from trunkline.core.media_type import EXTENSIONS, FOREIGN, SNIFF_BYTES, sniff
 
 BATCH_BYTES = 1 << 20
 LEFTOVER_S = 6 * 3600
@@ -92,9 +92,7 @@ def type_of(head: bytes | bytearray) -> str:
     """Tell the type or refuse, quoting how the file begins."""
     mime_type = sniff(bytes(head[:SNIFF_BYTES]))
     if mime_type is None:
-        seen = bytes(head[:24])
-        raise GatewayError(
-            "media_refused",
-            f"The file is no picture or film of a type that is taken ({', '.join(EXTENSIONS)}); it begins {seen!r}.",
-        )
+        taken = ", ".join((*EXTENSIONS, *sorted(FOREIGN)))
+        told = f"The file is no picture or film of a type that is taken ({taken}); it begins {bytes(head[:24])!r}."
+        raise GatewayError("media_refused", told)
     return mime_type
