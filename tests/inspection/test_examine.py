@@ -247,3 +247,22 @@ def test_an_empty_capture() -> None:
     report = examine(b"")
     assert report.verdict == 2
     assert report.rows[-1].raw == ""
+
+
+def test_what_no_client_minds_is_told_beside_faults_only() -> None:
+    head = '{"id":"c","object":"chat.completion.chunk","created":1,"model":"m",'
+    chunk = head + '"choices":[{"index":0,"delta":%s,"finish_reason":%s}]}'
+    told = [('{"role":"assistant","content":""}', "null"), ('{"content":"Hi"}', "null"), ("{}", '"stop"')]
+    clean = "".join(f"data: {chunk % each}\n\n" for each in told) + "data: [DONE]\n\n"
+    report = examine(clean.encode())
+    assert (report.departures, report.verdict) == ([], 0)
+    report = examine(clean.replace("data: {", "{", 1).encode())
+    assert {each.rule for each in report.departures} == {"data_prefix_missing", "member_missing"}
+    assert report.verdict == 1
+
+
+def test_a_request_is_told_from_an_answer() -> None:
+    for pasted in (b"curl 'https://x.example/v1' \\\n  -H 'a: b'\n", b'fetch("https://x.example/v1", {});\n'):
+        report = examine(pasted)
+        assert report.error is not None
+        assert report.error[1].startswith("this is a request")

@@ -65,6 +65,7 @@ WRAPPED: dict[str, bytes] = {
     "log prefixes, numbers": prefixed(lambda n: f"{n + 1:6}\t"),
     "log prefixes, others between": prefixed("app | {} ".format) + b"app | 9 Shutting down\n",
     "quoted lines": prefixed(lambda _: "> "),
+    "quoted lines, of a patch": prefixed(lambda _: "+"),
     "string literals, bytes": repr(STREAM).encode(),
     "string literals, text": repr(TEXT).encode(),
     "string literals, ASCII": ascii(TEXT).encode(),

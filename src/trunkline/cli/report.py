@@ -149,11 +149,11 @@ def _show_summary(console: Console, report: Report) -> None:
     media = ", ".join(f"{medium['type']} {_cut(medium['url'], 60)}" for medium in report.media)
     parts = [
         report.dialect,
-        f"{report.events} events",
-        f"{len(report.text)} characters of text",
+        _number(report.events, "event"),
+        f"{_number(len(report.text), 'character')} of text",
         *([f"{len(report.reasoning)} of reasoning"] if report.reasoning else []),
-        *([f"{len(report.tool_calls)} tool calls"] if report.tool_calls else []),
-        f"finish {report.finish_reason}",
+        *([_number(len(report.tool_calls), "tool call")] if report.tool_calls else []),
+        f"finish {report.finish_reason}" if report.finish_reason else "no finish",
         counted,
         media or "no media",
     ]
@@ -163,12 +163,14 @@ def _show_summary(console: Console, report: Report) -> None:
     if report.error is not None:
         console.print(f"broken: {report.error[1]} ({report.error[0]})", style="bold red", markup=False)
     elif report.verdict == 2:
-        console.print(f"broken: {_counted(report)}, not all of them can be repaired", style="bold red")
+        console.print(
+            f"broken: {_number(len(report.departures), 'departure')}, not all of them can be repaired", style="bold red"
+        )
     elif report.verdict == 1:
-        console.print(f"{_counted(report)}, repaired", style="yellow")
+        console.print(f"{_number(len(report.departures), 'departure')}, repaired", style="yellow")
     else:
         console.print("clean", style="green")
 
 
-def _counted(report: Report) -> str:
-    return "1 departure" if len(report.departures) == 1 else f"{len(report.departures)} departures"
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

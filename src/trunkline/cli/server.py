@@ -24,6 +24,8 @@ GC_THRESHOLD = 20_000
 def bind(listen: str, *, shared: bool = False, listening: bool = True) -> socket.socket:
     """Open the listening socket; `shared`: other processes may, too. Raises OSError, ValueError, OverflowError."""
     host, _, port = listen.rpartition(":")
+    if not port.isascii() or not port.isdigit():
+        raise ValueError("it is not HOST:PORT")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -4,8 +4,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-Severity = Literal["kept", "repaired", "broken"]
-"""`kept`: the answer's own words, passed on as they are; no fault of the stream."""
+Severity = Literal["harmless", "kept", "repaired", "broken"]
+"""`harmless`: not as OpenAI does, but its schema allows it and no client minds. `kept`: the answer's own words, passed
+on as they are. Neither is a fault of the stream."""
 
 
 class Rule(Struct, frozen=True):
@@ -62,8 +63,8 @@ _SHAPE = {
     "role_null": Rule("`role` is null or blank", "LangChain JS builds a generic message"),
     "role_without_content": Rule("the first delta has a role but no content", "noise"),
     "member_null": Rule("members that are null or empty", "noise"),
-    "member_missing": Rule("members that OpenAI always sends are missing", "strict types miss them"),
-    "member_order": Rule("members stand in another order than OpenAI's", "nothing but byte comparisons"),
+    "member_missing": Rule("members that OpenAI always sends are missing", "strict types miss them", "harmless"),
+    "member_order": Rule("members stand in another order than OpenAI's", "nothing but byte comparisons", "harmless"),
     "member_dropped": Rule("a member that OpenAI's chunk does not have", "dropped unread"),
     "content_not_string": Rule("`content` is no string", "text lost or `[object Object]`"),
     "content_cumulative": Rule("each delta repeats the text so far", "the text shows many times over"),

@@ -49,6 +49,8 @@ _PATTERNS: dict[str, bytes] = {
     "finish_with_delta": _member(b"delta"),
     "finish_for_tools": _member(b"finish_reason"),
     "delta_after_finish": _member(b"delta"),
+    "tool_index_missing": rb'"tool_calls"\s*:',
+    "tool_id_missing": rb'"tool_calls"\s*:',
     "tool_index_repeated": rb'"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*\d+',
     "tool_call_restarted": rb'(?<="tool_calls").*?"(?:id|name)"\s*:\s*' + _STRING,
     "tool_arguments_object": rb'"arguments"\s*:\s*[\[{][^\]}]*[\]}]',
@@ -72,7 +74,7 @@ _COMPILED = {rule: re.compile(pattern, re.DOTALL) for rule, pattern in _PATTERNS
 _NAMED = ("member_null", "tool_member_null", "member_dropped", "usage_members_extra", "usage_details_null")
 _AT_THE_START = (
     "data_prefix_missing", "blank_line_missing", "start_missing", "role_missing", "member_missing", "member_order",
-    "usage_missing", "finish_missing", "done_missing", "tool_call_unannounced", "tool_index_missing", "tool_id_missing",
+    "usage_missing", "finish_missing", "done_missing", "tool_call_unannounced",
     "upstream_incomplete", "array_of_chunks", "dialect_recognised",
 )  # fmt: skip
 """Something is missing, or all of it is meant: the place is the frame's beginning."""

@@ -12,7 +12,7 @@ STREAM = re.compile(rb'data:|"choices"|"error"|\[DONE\]|^HTTP/|^event:|"candidat
 """What streams are made of."""
 _COLOUR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _FENCE = re.compile(rb"^[ \t>]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
-_QUOTE = re.compile(rb"[ \t]*>[ \t]?")
+_QUOTE = re.compile(rb"[ \t]*(?:>[ \t]?|\+(?=[^+]|\Z))")  # `+`: of a patch
 _TOKEN = re.compile(rb'(?<![\w"\'])(?:data:|\{"|\{\s*$|\[DONE\])')
 _LOOKS_LIKE_LOG = re.compile(rb"(?!data[ \t]*\Z)[^{}\"'`]{1,200}?(?:[ \t]|[|:\])>])\Z")
 _BLANKS = re.compile(rb"[ \t]+")
@@ -101,10 +101,11 @@ def fences(data: bytes) -> Unwrapped | None:
 
 
 def quoted_lines(data: bytes) -> Unwrapped | None:
-    """Lines that all begin with `>`, as mails and Markdown quote."""
+    """Lines that all begin with `>`, as mails and Markdown quote, or with `+`, as patches do."""
     lines = list(lines_of(data))
     told = [data[start:end] for start, end, _ in lines if data[start:end].strip()]
-    if len(told) < 2 or not all(_QUOTE.match(text) for text in told):
+    signs = {text.lstrip()[:1] for text in told if _QUOTE.match(text)}
+    if len(told) < 2 or len(signs) != 1 or not all(_QUOTE.match(text) for text in told):
         return None
     out = Unwrapped(data)
     for start, _, following in lines:
