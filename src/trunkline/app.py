@@ -34,7 +34,7 @@ from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
 from trunkline.config.read import ConfigError
 from trunkline.config.schema import Config
-from trunkline.config.secret_file import server_secret
+from trunkline.config.secret_file import private_dir, server_secret
 from trunkline.config.watch import ConfigWatch
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
@@ -98,7 +98,7 @@ class Application:
     ) -> None:
         """`again` reads the configuration anew, for a reload (None: this one stays); `place`: which worker this is."""
         config = self.config = loaded.config
-        data_dir = Path(config.server.data_dir)
+        data_dir = private_dir(config.server.data_dir)
         secret = config.server.secret.reveal().encode() if config.server.secret else server_secret(data_dir)
         self.loopback = is_loopback(config.server.listen)
         if not self.loopback and config.server.admin_key is None:

@@ -49,6 +49,7 @@ def test_a_backup_opens_the_same_keys(tmp_path: Path) -> None:
     assert result.stdout.startswith(f"trunkline.db, secret → {copied}; pictures and films are in ")
     assert sorted(path.name for path in copied.iterdir()) == ["secret", "trunkline.db"]
     assert {path.stat().st_mode & 0o777 for path in copied.iterdir()} == {0o600}
+    assert data.stat().st_mode & 0o777 == 0o700
     assert "anna" in run("keys", "list", "--data-dir", copied).stdout
     assert recognised(copied, made["key"])
 

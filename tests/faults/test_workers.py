@@ -71,11 +71,11 @@ def pids(gate: Process) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-async def calls_by_worker(gate: Process) -> dict[str, float]:
+async def calls_by_worker(gate: Process, name: str = "trunkline_calls_total") -> dict[str, float]:
     page = (await (await gate.get("/metrics")).body()).decode()
     counted: dict[str, float] = {}
     for line in page.splitlines():
-        if line.startswith("trunkline_calls_total{"):
+        if line.startswith(f"{name}{{"):
             worker = line.partition('worker="')[2].partition('"')[0]
             counted[worker] = counted.get(worker, 0) + float(line.rpartition(" ")[2])
     return counted
@@ -104,8 +104,9 @@ async def test_rates_are_exact_over_both(tmp_path: Path) -> None:
         got = await statuses(gate, key, 160)
         assert (got.count(200), got.count(429)) == (40, 120)
         counted = await calls_by_worker(gate)
-        assert set(counted) == {"0", "1"}
-        assert sum(counted.values()) == 40
+        refused = await calls_by_worker(gate, "trunkline_refused_calls_total")
+        assert counted.keys() | refused.keys() == {"0", "1"}
+        assert (sum(counted.values()), sum(refused.values())) == (40, 120)
 
 
 async def test_a_budget_is_exact_over_both(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def with_database(config: str | None, data_dir: str | None, work: "Callable[[Con
             await database.close()
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return asyncio.run(run())
     except (GatewayError, StorageError, ConfigError, OSError) as error:
         typer.echo(f"trunkline: {error}", err=True)

@@ -39,7 +39,7 @@ def upgrade(*, config: ConfigFile = None, data_dir: DataDir = None) -> None:
             await database.close()
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         former, done = asyncio.run(run())
     except (StorageError, OSError) as error:
         typer.echo(f"trunkline: {error}", err=True)

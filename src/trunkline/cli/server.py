@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from trunkline.core.state import StorageError
+from trunkline.telemetry.repeats import Repeats
 
 if TYPE_CHECKING:
     from trunkline.app import Application
@@ -114,6 +115,8 @@ def set_up_log() -> None:
     """Log to standard error."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("trunkline").setLevel(logging.INFO)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Repeats())
 
 
 def make_server(application: "Application", opened: socket.socket, ready: Callable[[], object] | None = None) -> Server:

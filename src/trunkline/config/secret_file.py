@@ -10,11 +10,20 @@ NAME = "secret"
 BYTES = 32
 
 
+def private_dir(path: str) -> Path:
+    """Give the directory, made for nobody else to read if there is none. Raises ConfigError when that cannot be."""
+    data_dir = Path(path)
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(data_dir, error) from None
+    return data_dir
+
+
 def server_secret(data_dir: Path) -> bytes:
     """Give the secret in `data_dir`, made (mode 0600) if there is none. Raises ConfigError when that cannot be."""
-    path = data_dir / NAME
+    path = private_dir(str(data_dir)) / NAME
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
         made = secrets.token_hex(BYTES).encode()
         partial = data_dir / f".{NAME}-{secrets.token_hex(4)}"
         if not path.exists():
@@ -31,7 +40,11 @@ def server_secret(data_dir: Path) -> bytes:
                 partial.unlink()
         secret = path.read_bytes().strip()
     except OSError as error:
-        raise ConfigError([f"`server.data_dir` {data_dir} cannot be used: {error.strerror}"], "") from None
+        raise _unusable(data_dir, error) from None
     if len(secret) < BYTES:
         raise ConfigError([f"{path} is too short to be a secret; delete it, or set `server.secret`"], "")
     return secret
+
+
+def _unusable(data_dir: Path, error: OSError) -> ConfigError:
+    return ConfigError([f"`server.data_dir` {data_dir} cannot be used: {error.strerror}"], "")
