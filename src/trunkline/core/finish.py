@@ -35,7 +35,7 @@ _FAILURES = {
     "malformed_model_output", "rate_limit",
 }  # fmt: skip
 _OPENAI = {"stop", "length", "tool_calls", "content_filter", "function_call"}
-_NOTHING = {"", "null", "none", "undefined", "in_progress"}
+_NOTHING = {"", "null", "none", "undefined", "in_progress", "not_finished", "unfinished", "generating"}
 _PARTS: tuple[tuple[str, FinishReason], ...] = (
     ("filter", "content_filter"), ("safety", "content_filter"), ("moderat", "content_filter"),
     ("violat", "content_filter"), ("guardrail", "content_filter"), ("blocked", "content_filter"),

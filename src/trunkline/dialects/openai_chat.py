@@ -24,7 +24,7 @@ from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_
 from trunkline.wire.openai_request import build_openai
 from trunkline.wire.pieces import read_piece
 from trunkline.wire.plain_completion import read_plain_completion
-from trunkline.wire.read import as_count, as_dict, as_index, as_name, as_text
+from trunkline.wire.read import as_count, as_dict, as_index, as_name, as_text, dicts
 from trunkline.wire.reader import EventReader
 from trunkline.wire.repeated import ReasoningText, Repeated
 from trunkline.wire.usage import read_usage
@@ -156,7 +156,7 @@ class ChatDecoder:
             self._chunk(inner, frame, out)
         elif (self._pieces or not self._started) and self._piece(value, frame, out):
             self._pieces = True
-        elif self._started and (frame.event in END_EVENTS or value.get("done") is True or value.get("type") == "done"):
+        elif self._started and (value.get("done") is True or not END_EVENTS.isdisjoint(_names(frame, value))):
             self._notes.add("done_mangled", frame.line)
             self._end(out)
         else:
@@ -266,9 +266,14 @@ class ChatDecoder:
                 self._notes.add("content_cumulative", line)
                 message.content = message.reasoning_content = message.reasoning = None
             return message
-        if type(choice.text) is str:
+        text = (
+            choice.text
+            if type(choice.text) is str
+            else "".join(as_text(each.get("text")) for each in dicts(choice.messages))
+        )
+        if text:
             self._notes.add("message_for_delta", line)
-            return Delta(content=choice.text)
+            return Delta(content=text)
         return None
 
     def _usage(self, value: Any) -> None:
@@ -307,6 +312,10 @@ class ChatDecoder:
         self._kept = {**self._kept, **new}
         if new:
             out.append(Extras({name: as_raw(value) for name, value in new.items()}))
+
+
+def _names(frame: Frame, value: dict[str, Any]) -> tuple[str, str]:
+    return frame.event, as_text(value.get("type"))
 
 
 def recognises(value: dict[str, Any]) -> bool:

@@ -41,7 +41,9 @@ class Reader(Protocol):
 ERROR_EVENTS = frozenset(("error", "exception", "err"))
 """Names of events that tell of a failure, whatever their data are."""
 
-END_EVENTS = frozenset(("done", "end", "finish", "finished", "complete", "completed", "close", "message_end"))
+END_EVENTS = frozenset(
+    ("done", "end", "finish", "finished", "complete", "completed", "close", "message_end", "interaction.complete")
+)
 """Names of events that end an answer, when they have no data that does."""
 
 UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)

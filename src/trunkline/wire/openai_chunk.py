@@ -73,6 +73,7 @@ class Choice(Struct, gc=False):
     delta: Delta | None = None
     finish_reason: Any = None
     message: Delta | None = None
+    messages: Any = None
     text: Any = None
     logprobs: Any = None
     usage: Any = None

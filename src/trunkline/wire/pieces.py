@@ -4,10 +4,11 @@ from typing import Any
 
 from trunkline.wire.frame import END_EVENTS
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta
-from trunkline.wire.read import as_dict, as_text
+from trunkline.wire.read import as_dict, as_text, dicts
 
-_TEXTS = ("content", "text", "answer", "result", "completion", "generated_text", "token", "textDelta", "delta")
-_ENDS = ("stop", "done", "is_end", "is_finished", "finished", "end")
+_TEXTS = ("content", "text", "answer", "result", "completion", "generated_text", "token", "textDelta", "delta",
+          "generation", "textResponse")  # fmt: skip
+_ENDS = ("stop", "done", "is_end", "is_finished", "finished", "end", "close", "data")
 _LIMITS = ("stopped_limit", "truncated")
 _REASONING = frozenset(("reasoning", "reasoning-delta", "thinking"))
 
@@ -17,14 +18,19 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
 
     Known are the native streams of llama.cpp (`content`, `stop`), text-generation-inference (`token.text`,
     `details.finish_reason`), KoboldCpp (`token`), ERNIE (`result`, `is_end`), Dify (`answer`), Cohere's first API
-    (`text`, `is_finished`), Anthropic's text completions (`completion`).
+    (`text`, `is_finished`), Anthropic's text completions (`completion`), watsonx (`results`), Llama on Bedrock
+    (`generation`), RAGFlow (`data.answer`), Flowise (`event`, `data`), AnythingLLM (`textResponse`, `close`).
     """
     text: str | None
+    inner = as_dict(value.get("data")) or next(dicts(value.get("results")), {})
+    if any(type(inner.get(name)) is str for name in _TEXTS):
+        value = {**value, **inner}
     token = as_dict(value.get("token"))
     if token:
         text = "" if token.get("special") is True else as_text(token.get("text"))
     else:
-        text = next((value[name] for name in _TEXTS if type(value.get(name)) is str), None)
+        names = ("data",) if value.get("event") == "token" else _TEXTS
+        text = next((value[name] for name in names if type(value.get(name)) is str), None)
     words = (value.get("finish_reason"), as_dict(value.get("details")).get("finish_reason"), value.get("stop_reason"))
     reason = next(filter(None, map(as_text, words)), None)
     if reason is None and (any(value.get(name) is True for name in _ENDS) or as_text(value.get("event")) in END_EVENTS):
