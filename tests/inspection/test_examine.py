@@ -266,3 +266,10 @@ def test_a_request_is_told_from_an_answer() -> None:
         report = examine(pasted)
         assert report.error is not None
         assert report.error[1].startswith("this is a request")
+
+
+def test_another_language_is_told_once() -> None:
+    case = next(each for each in cases() if (each.dialect, each.name) == ("gemini_chat", "calls"))
+    report = examine(case.upstream)
+    assert {each.rule for each in report.departures} <= {"dialect_recognised", "done_missing", "finish_missing"}
+    assert [call["name"] for call in report.tool_calls][:1] == ["weather"]

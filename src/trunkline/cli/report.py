@@ -62,15 +62,16 @@ def _where(group: Sequence[Found]) -> str:
 
 def _show_bytes(console: Console, found: Found, data: bytes) -> None:
     """Show the line that has the fault, a window of it where it is long, and a caret below the fault."""
-    begin = max(data.rfind(b"\n", 0, found.place), data.rfind(b"\r", 0, found.place)) + 1
-    ends = [end for end in (data.find(b"\n", found.place), data.find(b"\r", found.place)) if end >= 0]
+    place = found.place if found.place < len(data) else len(data.rstrip(b"\r\n"))
+    begin = max(data.rfind(b"\n", 0, place), data.rfind(b"\r", 0, place)) + 1
+    ends = [end for end in (data.find(b"\n", place), data.find(b"\r", place)) if end >= 0]
     end = min(ends, default=len(data))
     before, fault, after = (
         _visible(data[start:stop])
         for start, stop in (
-            (begin, found.place),
-            (found.place, min(end, found.place + found.size)),
-            (min(end, found.place + found.size), end),
+            (begin, place),
+            (place, min(end, place + found.size)),
+            (min(end, place + found.size), end),
         )
     )
     label = f"  {found.line} │ "

@@ -37,6 +37,8 @@ from trunkline.wire.frame import Frame
 
 _LEFT_TO_CHECKS = ("usage_zero", "finish_missing")
 """What the checks of chunks see better: zeros alone in the last chunk are no fault, nor is a finish that came early."""
+_OWN_WAYS = ("tool_arguments_object", "tool_index_missing", "tool_id_missing", "finish_for_tools", "finish_spelling")
+"""How other languages than OpenAI's say it: that the answer is in one of them is told once."""
 _REQUEST = re.compile(rb"\s*(?:curl\s+['\"-]|(?:await )?fetch\(|Invoke-WebRequest\b|(?:GET|POST) \S+ HTTP/[^<]*\Z)")
 _RAW_BYTES = 4096
 _BLANK = b" \t\r\n\x00"
@@ -159,7 +161,7 @@ class _Run:
         """Keep what was noted of a line; what the checks have seen with its frame is not said twice."""
         checks, departures = self.line.checks, self.line.notes.departures
         own = checks.noted if checks else {}
-        left = _LEFT_TO_CHECKS if self.line.dialect.name == "openai_chat" else ()
+        left = _LEFT_TO_CHECKS if self.line.dialect.name == "openai_chat" else _OWN_WAYS
         seen = {departures[index].rule for index in range(since, len(departures)) if index in own}
         for index in range(since, len(departures)):
             found = departures[index]
