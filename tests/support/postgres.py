@@ -4,7 +4,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stoppable import Stoppable
+from stoppable import Stoppable, kept_port
 
 
 def as_nobody() -> dict[str, Any]:
@@ -37,8 +36,7 @@ class Postgres(Stoppable):
         self.user = as_nobody()
         if self.user:
             os.chown(home, self.user["user"], self.user["group"])
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = kept_port()
         self.url = f"postgresql://trunkline@127.0.0.1:{self.port}"
         self.run("initdb", "-D", str(home / "data"), "-U", "trunkline", "-A", "trust", "-E", "UTF8")
 

@@ -1,5 +1,6 @@
 """A server of a test's own that may be stopped and started."""
 
+import random
 import socket
 import time
 from collections.abc import Iterator
@@ -23,6 +24,17 @@ class Stoppable:
             yield
         finally:
             self.start()
+
+
+def kept_port() -> int:
+    """Find a free port below those of clients' connections, so that none takes it while a server is away."""
+    while True:
+        port = random.randrange(22_000, 30_000)  # beside those of the S3 server
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 def answers(host: str, port: int, within_s: float = 20) -> None:

@@ -42,7 +42,7 @@ async def topology(
     """Run it, with these providers and models, on these services."""
     environ = {**environment(), "TRUNKLINE_DATABASE": postgres, "TRUNKLINE_SHARED": valkey, "AWS_ENDPOINT_URL_S3": s3}
     environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-    shared = tomllib.loads((DEPLOY / "compose" / "trunkline.toml").read_text())
+    shared = tomllib.loads((DEPLOY / "compose" / "config" / "trunkline.toml").read_text())
     shared["server"]["trusted_proxies"].append("127.0.0.0/8")
     home = Home(folder, {**shared, **tables, "server": {**shared["server"], **tables.get("server", {})}}, environ)
     async with AsyncExitStack() as stack:

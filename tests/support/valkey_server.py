@@ -1,13 +1,12 @@
 """A Valkey server of our own, as a fixture."""
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from stoppable import Stoppable, answers
+from stoppable import Stoppable, answers, kept_port
 
 
 class Valkey(Stoppable):
@@ -19,8 +18,7 @@ class Valkey(Stoppable):
         assert spec.origin is not None
         self.binary = next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"))
         self.home = home
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = kept_port()
         self.url = f"valkey://127.0.0.1:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
 
