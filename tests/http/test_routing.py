@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gateway import Answer, Gateway, chat, gateway
 from raw_upstream import Peer, raw_upstream
+
+from trunkline.calls.upstreams import retry_after
 
 OK = json.dumps(
     {"id": "1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
@@ -180,3 +184,24 @@ async def test_what_another_target_took_is_not_counted_as_slowness(tmp_path: Pat
         assert (await at.ask()).headers["x-trunkline-provider"] == "b"
         del at.a.answers["a1"]
         assert [(await at.ask()).headers["x-trunkline-provider"] for _ in range(3)] == ["a", "b", "b"]
+
+
+def test_how_long_to_wait_is_read_in_all_its_forms() -> None:
+    assert retry_after({}) == retry_after({"retry-after": "soon"}) == ""
+    assert retry_after({"retry-after": "7"}) == "7"
+    assert retry_after({"retry-after": "1", "retry-after-ms": "250"}) == "0.25"
+    assert float(retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"})) < 0
+    later = formatdate(time.time_ns() / 1e9 + 100, usegmt=True)
+    assert 0 < float(retry_after({"retry-after": later})) <= 100
+
+
+async def test_a_key_rests_until_the_date_it_is_told(tmp_path: Path) -> None:
+    async with place(tmp_path, ["a1"]) as at:
+        at.a.says(
+            "a1", "429 Too Many Requests", header=f"retry-after: {formatdate(time.time_ns() / 1e9 + 500, usegmt=True)}"
+        )
+        at.b.says("b1", "429 Too Many Requests", header="retry-after-ms: 900000")
+        answer = await at.ask()
+        assert (answer.status, answer.headers["retry-after"]) == (429, "900")
+        resting = at.gate.application.metrics.health.resting(time.monotonic())
+    assert {key[:2]: rest_s > 300 for key, (rest_s, _) in resting.items()} == {("a", "x"): True, ("b", "y"): True}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from trunkline.calls.deadline import Deadline
-from trunkline.calls.upstreams import Upstreams
+from trunkline.calls.upstreams import Upstreams, retry_after
 from trunkline.core.chat import ChatRequest, UpstreamRequest
 from trunkline.core.errors import GatewayError, UpstreamError
 from trunkline.core.events import Event, Failed, Usage
@@ -256,7 +256,7 @@ class Attempt:
     def _refused(self, response: HttpResponse) -> Failed:
         """Read an error answer as far as it has come: its status says most."""
         body = b"".join(self._pieces)
-        error = self._dialect.error(response.status, body, response.headers.get("retry-after", ""))
+        error = self._dialect.error(response.status, body, retry_after(response.headers))
         self.refused_stream_options = response.status in (400, 422) and b"stream_options" in body
         return _failed(error)
 

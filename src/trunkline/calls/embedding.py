@@ -9,7 +9,7 @@ from msgspec import Raw
 from trunkline.calls.chat import Targets
 from trunkline.calls.gate import Admitted
 from trunkline.calls.meter import Settlement, Tally
-from trunkline.calls.upstreams import Upstreams
+from trunkline.calls.upstreams import Upstreams, retry_after
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest, UpstreamRequest
 from trunkline.core.errors import GatewayError
@@ -125,7 +125,7 @@ class EmbeddingCall:
         except HttpError as error:
             raise GatewayError("upstream_unavailable", f"the provider could not be reached: {error}") from None
         if response.status >= 400:
-            read = read_error_body(response.status, body, response.headers.get("retry-after", ""))
+            read = read_error_body(response.status, body, retry_after(response.headers))
             wait = ((RETRY_AFTER, f"{read.retry_after_s:g}"),) if read.retry_after_s else ()
             raise GatewayError(
                 read.code, read.message, status=read.status, type=read.type, param=read.param, headers=wait
