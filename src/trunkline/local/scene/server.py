@@ -6,7 +6,7 @@ import contextlib
 import hmac
 import secrets
 import time
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -243,7 +243,9 @@ def _read(members: dict[str, object], shape: type[Shape]) -> Shape:
         reason, _, where = str(error).partition(" - at `$.")
         param = where.rstrip("`") or ("prompt" if "prompt" in reason else None)
         code = "missing_required_parameter" if "missing required field" in reason else "invalid_value"
-        raise Problem(400, f"{param}: {reason}.", code, param) from error
+        words = get_args(shape.__annotations__.get(param, None)) if "enum value" in reason else ()
+        allowed = ", ".join(word for one in words for word in get_args(one))
+        raise Problem(400, f"{param}: allowed is {allowed}." if allowed else f"{param}: {reason}.", code, param) from error
 
 
 async def _file(members: dict[str, object], *names: str) -> bytes | None:
