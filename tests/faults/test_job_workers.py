@@ -41,12 +41,16 @@ async def they_go_on(home: Home, provider: FilmProvider) -> None:
             await books.reached(job_id, "running")
         held = [job for job_id in jobs if (job := await books.jobs.get(job_id))]
         os.kill(first_worker(gate), signal.SIGKILL)
-        killed = time.monotonic()
+        killed, asked = time.monotonic(), provider.seen.total()
         async with asyncio.timeout(60):
             while not await any_claimed(books, held):  # noqa: ASYNC110 - seen from outside
                 await asyncio.sleep(0.05)
-        owners = {job.owner for job in held}
-        print(f"claimed {time.monotonic() - killed:.1f} s after the kill of one of {len(owners)} workers with films")
+            claimed_s = time.monotonic() - killed
+            while provider.seen.total() == asked:  # noqa: ASYNC110 - seen from outside
+                await asyncio.sleep(0.05)
+        polled_s, owners = time.monotonic() - killed, {job.owner for job in held}
+        after = f"after the kill of one of {len(owners)} workers with films"
+        print(f"claimed {claimed_s:.1f} s, asked for again {polled_s:.1f} s {after}")
         for answer in answers:
             begun = await heard(answer)
             last = max(number for number, _ in begun if number is not None)

@@ -45,6 +45,22 @@ async def test_a_killed_process_goes_on_where_it_was(
         assert isinstance(events[-1][1], Finish)
 
 
+@pytest.mark.parametrize(("state", "script"), [("running", {"polls": 6}), ("storing", {"polls": 0, "file_s": 5})])
+async def test_a_workflow_goes_on_in_another_process_that_is_up(
+    tmp_path: Path, state: JobState, script: dict[str, Any]
+) -> None:
+    async with FilmProvider() as provider, observer(tmp_path) as rig:
+        with worker(tmp_path, late=True) as first, worker(tmp_path, replica="b", late=True) as second:
+            await asyncio.gather(first.said("up"), second.said("up"))
+            await first.start("job_1", provider.url, script)
+            await reached(rig, "job_1", state)
+            first.kill()
+            job = await reached(rig, "job_1", "completed", "failed", "submit_unknown")
+        assert (job.state, job.owner.partition("#")[0]) == ("completed", "b")
+        assert provider.submits == ["job_1"]
+        assert booked(tmp_path) == ["job_1 completed"]
+
+
 @pytest.mark.parametrize(("dialect", "state"), [("films", "submit_unknown"), ("films_keyed", "completed")])
 async def test_a_kill_inside_the_submit(tmp_path: Path, dialect: str, state: JobState) -> None:
     """Not repeated, unless the provider knows the work again by its key."""

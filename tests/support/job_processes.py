@@ -22,8 +22,11 @@ WORKER = Path(__file__).parent / "job_worker.py"
 class Worker:
     """A process of `job_worker.py`."""
 
-    def __init__(self, data_dir: Path, database: str = "sqlite", replica: str = "a", submits: int = 64) -> None:
+    def __init__(
+        self, data_dir: Path, database: str = "sqlite", replica: str = "a", submits: int = 64, *, late: bool = False
+    ) -> None:
         command = [sys.executable, str(WORKER), str(data_dir), database, replica, str(submits)]
+        command += ["late"] if late else []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     async def said(self, word: str) -> None:

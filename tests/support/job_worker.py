@@ -1,6 +1,7 @@
 """A process that runs the durable engine on DBOS, for tests that kill it.
 
-`python job_worker.py DATA_DIR DATABASE REPLICA [SUBMITS]`: says `up`, then starts what it reads, a line a job.
+`python job_worker.py DATA_DIR DATABASE REPLICA SUBMITS [late]`: says `up`, then starts what it reads, a line a job;
+`late`: DBOS is up by then, and not only coming up.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ class WorkerRig(Rig):
         return await super().settle(job, outcome)
 
 
-async def main(data_dir: Path, database: str, replica: str, submits: int) -> None:
+async def main(data_dir: Path, database: str, replica: str, submits: int, *, late: bool) -> None:
     where = data_dir / "t.db" if database == "sqlite" else database
     dbos = data_dir / "dbos.db" if database == "sqlite" else database
     async with opened(where) as opened_database:
@@ -33,6 +34,9 @@ async def main(data_dir: Path, database: str, replica: str, submits: int) -> Non
         lines: asyncio.StreamReader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
         async with rig.serving(engine):
+            while late and engine._durable is None:
+                engine._news.set()
+                await asyncio.sleep(0.05)
             say("up")
             while line := await lines.readline():
                 asked = json.loads(line)
@@ -48,4 +52,5 @@ def say(word: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 64))
+    data_dir, database, replica, submits, *late = sys.argv[1:]
+    asyncio.run(main(Path(data_dir), database, replica, int(submits), late=bool(late)))
