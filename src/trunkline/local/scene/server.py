@@ -245,7 +245,8 @@ def _read(members: dict[str, object], shape: type[Shape]) -> Shape:
         code = "missing_required_parameter" if "missing required field" in reason else "invalid_value"
         words = get_args(shape.__annotations__.get(param, None)) if "enum value" in reason else ()
         allowed = ", ".join(word for one in words for word in get_args(one))
-        raise Problem(400, f"{param}: allowed is {allowed}." if allowed else f"{param}: {reason}.", code, param) from error
+        told = f"allowed is {allowed}" if allowed else reason
+        raise Problem(400, f"{param}: {told}.", code, param) from error
 
 
 async def _file(members: dict[str, object], *names: str) -> bytes | None:
