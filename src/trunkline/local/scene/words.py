@@ -110,13 +110,14 @@ VOCABULARY: dict[Kind, dict[str, str]] = {
     "plain": {
         "": "a an the of in on at with and or by to for from into over under near beside behind between its his her "
         "their my your this that these those is are was be being has have having there it he she they who while "
-        "through across along around up down out very really so draw paint show make create generate add put place please me "
-        "picture image photo photograph drawing painting illustration video film clip movie animation scene style "
+        "through across along around up down out very really so draw paint show make create generate add put please "
+        "me picture image photo photograph drawing painting illustration video film clip movie animation scene style "
         "storybook cartoon realistic photorealistic cinematic detailed quality high beautiful pretty lovely nice "
         "little small big large tall tiny huge young bright 4k 8k hd "
         "wearing standing sitting playing smiling happy looking holding falling "
         "的 了 着 在 和 与 跟 有 是 上 里 中 下 旁 边 地 个 只 条 匹 头 辆 朵 棵 位 名 把 艘 架 张 幅 座 颗 片 "
-        "正在 画 加 加上 添加 请 我 一张 图 图片 照片 视频 穿 穿着 戴 戴着 那 这 小 大 美丽 漂亮 上面 里面 旁边 时分 时 坐 站 开心"
+        "正在 画 加上 添加 请 我 一张 图 图片 照片 视频 穿 穿着 戴 戴着 那 这 小 大 美丽 漂亮 上面 里面 旁边 "
+        "时分 时 坐 站 开心"
     },
     "subject": {
         "🐕": "puppy doggy hound 小狗 狗狗 犬",
