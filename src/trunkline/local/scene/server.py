@@ -243,10 +243,10 @@ def _read(members: dict[str, object], shape: type[Shape]) -> Shape:
         reason, _, where = str(error).partition(" - at `$.")
         param = where.rstrip("`") or ("prompt" if "prompt" in reason else None)
         code = "missing_required_parameter" if "missing required field" in reason else "invalid_value"
-        words = get_args(shape.__annotations__.get(param, None)) if "enum value" in reason else ()
+        words = get_args(shape.__annotations__[param]) if param and "enum value" in reason else ()
         allowed = ", ".join(word for one in words for word in get_args(one))
-        told = f"allowed is {allowed}" if allowed else reason
-        raise Problem(400, f"{param}: {told}.", code, param) from error
+        why = f"allowed is {allowed}" if allowed else reason
+        raise Problem(400, f"{param}: {why}.", code, param) from error
 
 
 async def _file(members: dict[str, object], *names: str) -> bytes | None:
