@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec import Raw
+
 from trunkline.core.dialect import ChatDialect
 from trunkline.core.events import Event, Failed, Usage, UsageReported
 from trunkline.core.notes import Notes
@@ -67,6 +69,10 @@ class ChatLine:
     def marked(self) -> bool:
         """Whether the end mark has come."""
         return self._normaliser.marked
+
+    def offer(self, tools: Raw | None) -> None:
+        """Say which `tools` the request has: a call of one of them is told as soon as it is named."""
+        self._decoder.tools = tools
 
     def held_usage(self) -> Usage | None:
         """Give the last usage that was read of an answer that was cut; nothing may be fed any more."""
@@ -212,6 +218,8 @@ class ChatLine:
         """Read on in the dialect that has arrived."""
         self.notes.add("dialect_recognised", line, dialect.name)
         self.dialect = dialect
+        tools = self._decoder.tools
         self._decoder = dialect.decoder(self.notes, self._n, self._salt)
+        self._decoder.tools = tools
         self._normaliser = Normaliser(self.notes, ends_open=dialect.ends_open)
         self._reading().use(dialect.parse, frames)

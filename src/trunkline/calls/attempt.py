@@ -71,6 +71,7 @@ class Attempt:
         target = asked.item.target
         self._dialect = CHAT_DIALECTS[target.dialect]
         self._line = ChatLine(self._dialect, self.notes, quirks=target.quirks, n=request.n, salt=salt)
+        self._line.offer(request.fields.get("tools"))
         self._response: HttpResponse | None = None
         self._deadline = Deadline()
         self._loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from trunkline.core.chat import ChatRequest, Target, UpstreamRequest
 from trunkline.core.errors import UpstreamError
@@ -14,6 +14,9 @@ from trunkline.core.notes import Notes
 
 class Decoder(Protocol):
     """Frames in, events out; one per stream. Never raises, whatever comes in."""
+
+    tools: Raw | None
+    """The request's `tools`, if it had any: a call of one of them is told by its name alone."""
 
     def feed(self, frames: list[Any]) -> list[Event]:
         """Read the next frames (`wire.frame.Frame`)."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Raw
+
 from trunkline.core.dialect import ChatDialect
 from trunkline.core.errors import UpstreamError
 from trunkline.core.events import (
@@ -40,6 +42,7 @@ class ChatDecoder:
         self._notes = notes
         self._n = n
         self._salt = salt
+        self.tools: Raw | None = None
         self._states: list[ChoiceReader] = []
         self._started = False
         self._ended = False
@@ -209,7 +212,7 @@ class ChatDecoder:
     def _state(self, index: int) -> ChoiceReader:
         states = self._states
         while len(states) <= index:
-            states.append(ChoiceReader(len(states), self._salt, self._notes))
+            states.append(ChoiceReader(len(states), self._salt, self._notes, self.tools))
         return states[index]
 
     def _choice(self, choice: Choice, position: int, line: int, out: list[Event]) -> None:

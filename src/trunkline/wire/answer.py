@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from trunkline.core.errors import UpstreamError
 from trunkline.core.events import (
@@ -44,6 +44,7 @@ class AnswerDecoder(Generic[S]):
         """The line of the object that is being read."""
         self.event = ""
         """The name of its event, if it has one."""
+        self.tools: Raw | None = None
         self.ended = False
         self.failed = False
         self._n = n
@@ -179,7 +180,7 @@ class AnswerDecoder(Generic[S]):
             index = 0
         states = self._states
         while len(states) <= index:
-            states.append(ChoiceReader(len(states), self._salt, self.notes))
+            states.append(ChoiceReader(len(states), self._salt, self.notes, self.tools))
         return states[index]
 
     def _object(self, frame: Frame) -> None:

@@ -34,10 +34,10 @@ class ChoiceReader:
         "media", "recent", "recent_chars",
     )  # fmt: skip
 
-    def __init__(self, index: int, salt: str, notes: Notes) -> None:
+    def __init__(self, index: int, salt: str, notes: Notes, tools: Raw | None = None) -> None:
         self._notes = notes
         self.index = index
-        self.calls = ToolCalls(index, salt, notes)
+        self.calls = ToolCalls(index, salt, notes, tools)
         self.cumulative: Cumulative | None = Cumulative()
         self.join = TextJoin()
         self._growing: Cumulative | None = Cumulative()  # of the reasoning

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from trunkline.core.events import Event, ToolCallDelta, ToolCallStarted, ToolKind
 from trunkline.core.notes import Notes
@@ -47,10 +47,13 @@ class _Call:
 class ToolCalls:
     """The tool calls of one choice. `salt` makes the ids that a provider left out.
 
-    A call is told when its arguments begin, or when it is certain that none come: until then its name may grow.
+    A call is told when its arguments begin, or when it is certain that none come: until then its name may grow. It is
+    told at once where it has an id and the name of one of the request's `tools`, which begins no other's.
     """
 
-    def __init__(self, choice: int, salt: str, notes: Notes) -> None:
+    def __init__(self, choice: int, salt: str, notes: Notes, tools: Raw | None = None) -> None:
+        self._tools = tools
+        self._names: list[str] | None = None  # of the tools, once somebody has asked
         self._choice = choice
         self._salt = salt
         self._notes = notes
@@ -120,8 +123,14 @@ class ToolCalls:
             if call.join.held or not arguments.isascii():
                 arguments = call.join.feed(arguments)
             self._append(call, arguments, out, line)
-        if call.number < 0 and call.name and not call.silent:
+        if call.number < 0 and call.name and (not call.silent or (call.id and self._is_tool(call.name))):
             self._tell(call, out, line)
+
+    def _is_tool(self, name: str) -> bool:
+        """Say whether a name is that of a tool of the request, and no part of another's."""
+        if self._names is None:
+            self._names = _names(self._tools) if self._tools is not None else []
+        return [other for other in self._names if other.startswith(name)] == [name]
 
     def close(self, out: list[Event]) -> None:
         """Finish the choice: what was not told is told, calls without arguments get `{}`."""
@@ -267,6 +276,23 @@ class ToolCalls:
             self._notes.add("tool_arguments_trailing", line)
             return encoded[:end].decode()
         return arguments
+
+
+class _Named(Struct, frozen=True):
+    name: str = ""
+
+
+class _Tool(Struct):
+    function: _Named = _Named()
+
+
+def _names(tools: Raw) -> list[str]:
+    """Give the names of a request's tools, each once; none where they are not as they should be."""
+    try:
+        read = msgspec.json.decode(tools, type=list[_Tool])
+    except UNREADABLE:
+        return []
+    return list({tool.function.name: None for tool in read})
 
 
 def _is_json(text: str) -> bool:
