@@ -1,6 +1,7 @@
 """`trunkline jobs`: pictures and films in the making, and those that were made."""
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at the jobs of image and video models, and stop them.", no_args_is_help=True)
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id, as `jobs list` shows it.")]
 HIDDEN = frozenset({"request", "answer", "binding", "price", "owner", "generation"})
+FOR_TOOLS = frozenset({"body_hash", "link_base", "reservation_id", "price_version", "billed"})
+"""Members that tell people nothing."""
 
 
 @app.command(name="list")
@@ -77,8 +80,8 @@ def _tell(job: "Job", *, as_json: bool) -> None:
         _write(members)
         return
     for name, value in members.items():
-        if value not in (None, "", [], False, 0):
-            typer.echo(f"{name:18} {value}")
+        if name not in FOR_TOOLS and value not in (None, "", [], (), False, 0):
+            typer.echo(f"{name.removesuffix('_ms'):18} {_when(value) if name.endswith('_ms') else value}")
 
 
 def _members(job: "Job") -> dict[str, object]:
@@ -87,6 +90,11 @@ def _members(job: "Job") -> dict[str, object]:
 
     members: dict[str, object] = msgspec.to_builtins(job, builtin_types=(msgspec.Raw,))
     return {name: value for name, value in members.items() if name not in HIDDEN}
+
+
+def _when(ms: object) -> str:
+    """Write Unix milliseconds as UTC."""
+    return f"{datetime.fromtimestamp(int(str(ms)) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _how_far(job: "Job") -> str:

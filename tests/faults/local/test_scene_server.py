@@ -211,3 +211,8 @@ def members(session: int) -> list[int]:
             state, _, _, own = stat.read_text().rpartition(")")[2].split()[:4]
             found += [int(stat.parent.name)] if int(own) == session and state != "Z" else []
     return found
+
+
+def test_what_is_allowed_is_told(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="background: allowed is auto, opaque"):
+        client.images.generate(prompt="a", background="transparent")
