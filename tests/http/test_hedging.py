@@ -69,6 +69,7 @@ async def race(tmp_path: Path, first: Script, second: Script, hedge_s: float = 0
             text = (await answer.body()).decode()
         database = Database.at(tmp_path / "trunkline.db")  # the gateway has gone: everything is booked
         try:
+            await SqlMoney(database).sweep()
             rows = await SqlMoney(database).rows()
             (spend,) = await SqlMoney(database).spend(made.key.id, ["total"])
         finally:

@@ -55,6 +55,7 @@ def start(tmp_path: Path) -> Start:
                 await asyncio.wait([task])
                 assert task.cancelled()
             await life.end()
+            await SqlMoney(on).sweep()  # as the next process does, if the machine or the database stalled for a lease
 
     return process
 
