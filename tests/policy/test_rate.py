@@ -99,5 +99,8 @@ def test_headers_and_refusals_say_how_it_stands() -> None:
     error = refusal(counters.take(rates, slot_of(20), tokens=71, images=0, streams=0))
     assert (error.status, error.code, dict(error.headers)) == (429, "rate_limit_exceeded", {"retry-after": "41"})
     assert "100 tokens a minute" in error.message
+    alone = refusal(counters.take(rates, 0, tokens=101, images=0, streams=0), tokens=101)
+    assert "this call alone counts for 101 tokens, and this key may use 100 a minute" in alone.message
+    assert dict(alone.headers) == {"retry-after": "60", "x-should-retry": "false"}
     assert verdict.requests is not None
     assert (verdict.requests.limit, verdict.requests.remaining) == (2, 1)

@@ -118,14 +118,11 @@ class Admission:
 
     async def _take(self, key: Key, request: ChatRequest, route: Route) -> tuple[Verdict, Passed]:
         """Count a call in its key's rates. Raises GatewayError `rate_limit_exceeded`."""
-        verdict, passed = await self._rates.take(
-            key,
-            tokens=self._pricing.tokens(request) if key.rates.tokens is not None else 0,
-            images=request.n if route.kind != "text" else 0,
-            streams=int(request.stream),
-        )
+        tokens = self._pricing.tokens(request) if key.rates.tokens is not None else 0
+        images = request.n if route.kind != "text" else 0
+        verdict, passed = await self._rates.take(key, tokens=tokens, images=images, streams=int(request.stream))
         if verdict.short is not None:
-            raise refusal(verdict)
+            raise refusal(verdict, tokens=tokens, images=images)
         return verdict, passed
 
     def refused(self, request_id: str, caller: Caller | None, path: str, error: GatewayError) -> None:

@@ -20,7 +20,7 @@ from trunkline.calls.allowance import Allowance, Waiter
 from trunkline.calls.life import Life
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
-from trunkline.core.money import LedgerRow, day_of
+from trunkline.core.money import LedgerRow, day_of, dollars
 from trunkline.core.state import Ask, Grant, Journal, MoneyStore, StaleOwnerError, StorageError, UnstorableError
 
 TICK_S = 0.25
@@ -164,7 +164,7 @@ class Billing:
         except StorageError as error:
             raise unavailable() from error
         if grant.free < amount:
-            raise spent(grant)
+            raise spent(grant, amount)
         return reservation_id
 
     async def settle_job(self, reservation_id: str, row: LedgerRow) -> bool:
@@ -352,7 +352,7 @@ class Billing:
             await self._store.book([], {allowance.id: allowance.kept(0)})
         for waiter in hopeless:
             allowance.waiting.remove(waiter)
-            waiter.future.set_exception(spent(grant))
+            waiter.future.set_exception(spent(grant, waiter.amount))
 
     def _lose(self) -> None:
         """Take what was reserved for gone: the lease was over."""
@@ -367,9 +367,10 @@ def unavailable() -> GatewayError:
     )
 
 
-def spent(grant: Grant) -> GatewayError:
-    """Give the error for a call that a budget does not allow."""
-    return GatewayError("budget_exceeded", f"{grant.short} does not allow this call: it is spent or nearly so")
+def spent(grant: Grant, amount: int) -> GatewayError:
+    """Give the error for a call that a budget does not allow; `amount` is the most that it may cost."""
+    told = f"{grant.short} does not allow this call: it may cost up to {dollars(amount)}, and less than that is left"
+    return GatewayError("budget_exceeded", told)
 
 
 def _new_id() -> str:

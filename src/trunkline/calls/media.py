@@ -152,7 +152,7 @@ class MediaCalls:
             return
         verdict, passed = await self._rates.take(ask.caller.key, tokens=0, images=request.n, streams=0)
         if verdict.short is not None:
-            raise refusal(verdict)
+            raise refusal(verdict, images=request.n)
         self._rates.end(passed, 0)
 
 

@@ -114,8 +114,18 @@ def headers(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def refusal(verdict: Verdict) -> GatewayError:
-    """Give the error of a call that a rate stands against (429 with `retry-after`)."""
+def refusal(verdict: Verdict, *, tokens: int = 0, images: int = 0) -> GatewayError:
+    """Give the error of a call that a rate stands against (429 with `retry-after`).
+
+    One that alone counts for more than the rate is told so: clients are not to ask again by themselves.
+    """
+    alone = {"tokens": tokens, "images": images}.get(verdict.short or "", 0)
+    if alone > verdict.limit:
+        told = f"this call alone counts for {alone} {verdict.short}, and this key may use {verdict.limit} a minute"
+        if verdict.short == "tokens":
+            told += "; they are its input and the most that it asks for: a smaller `max_tokens` helps"
+        never = (("retry-after", f"{WINDOW * SLOT_S:.0f}"), ("x-should-retry", "false"))
+        return GatewayError("rate_limit_exceeded", told, headers=never)
     if verdict.short == "streams":
         told = f"this key may have {verdict.limit} streams open at once, and has"
     else:
