@@ -13,10 +13,12 @@ from outcomes import Meant, outcome
 from raw_upstream import Peer, raw_upstream
 from readers import READERS, Readers
 
+from trunkline.core.rules import RULES
 from trunkline.inspection.clients import MODES
 from trunkline.inspection.examine import examine
 
 pytestmark = pytest.mark.oracles
+HARMLESS = [name for name, rule in RULES.items() if rule.severity == "harmless"]  # told beside others only
 ENOUGH = 0.95
 """How much of what is said of the corpus, where faults come together, has to be so (measured: 95.4 % of 2,488)."""
 
@@ -57,7 +59,8 @@ async def test_streams_with_one_fault(readers: Readers) -> None:
     for name, body in bodies.items():
         report = examine(body)
         rule = name.partition(" ")[0]
-        assert rule in ("clean", "tool_clean", "start_missing") or rule in {each.rule for each in report.departures}
+        told_of = {each.rule for each in report.departures}
+        assert rule in ("clean", "tool_clean", "start_missing", *HARMLESS) or rule in told_of
         did = {mode: outcome(mode, told[name][mode], meaning(name)) for mode in READERS}
         said = {client.mode: client.outcome for client in report.clients}
         if did != said:
