@@ -9,7 +9,7 @@ from gateway import Answer, chat, chunk, gateway, to_upstream
 from prometheus_client.parser import text_string_to_metric_families
 from raw_upstream import Peer, raw_upstream
 
-from trunkline.telemetry import metrics
+from trunkline.telemetry import labels
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 USAGE = {
@@ -101,7 +101,7 @@ USAGE_KINDS = {"prompt": 100, "completion": 50, "cached": 40, "reasoning": 30}
 
 
 async def test_names_that_clients_make_up_do_not_make_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "MOST_TARGETS", 3)
+    monkeypatch.setattr(labels, "MOST_TARGETS", 3)
     async with raw_upstream(as_asked) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         for number in range(6):
             await (await gate.ask(chat(f"well-{number}", stream=True))).body()

@@ -17,6 +17,8 @@ PICO = 1_000_000
 """Prices of tokens are kept in millionths of a micro-dollar a token, which is dollars a million tokens, times this."""
 CONFIGURED = "configuration"
 OUTPUTS = ("output", "reasoning", "audio_output", "image_output")
+MOST_KNOWN = 10_000
+"""Of so many targets prices are remembered; clients may name any model where a pattern passes names on."""
 SLOT_MS = 1_800_000
 """Prices that depend on the time of day change on the half hour."""
 
@@ -140,7 +142,7 @@ class PriceBook:
     def tariff(self, target: Target, price: Price | None, now_ms: int, source: str = CONFIGURED) -> Tariff | None:
         """Give what a target costs: by `price`, which is from `source`, else by the table; None: unknown."""
         slot = now_ms // SLOT_MS
-        if slot != self._slot:
+        if slot != self._slot or len(self._known) >= MOST_KNOWN:
             self._known.clear()
             self._slot = slot
         known = self._known.get((target.provider, target.model))

@@ -10,6 +10,7 @@ from trunkline.calls.admission import Refusal
 from trunkline.calls.meter import GAP_BOUNDS_S, Settlement
 from trunkline.core.money import LedgerRow, usd
 from trunkline.routing.health import Health
+from trunkline.telemetry.labels import Targets
 
 if TYPE_CHECKING:  # imported when metrics are first asked for: a server that starts does not need it
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -40,10 +41,6 @@ NAMES = {
     "trunkline_log_lines_dropped": "Lines of the call log that nobody read.",
 }
 _TARGET = ("provider", "model")
-MOST_TARGETS = 500
-"""So many targets have series of their own: clients may ask for any model where a pattern passes names on."""
-OTHERS = "others"
-"""The model of all further targets of a provider."""
 
 
 class Metrics:
@@ -64,7 +61,7 @@ class Metrics:
         self._refused: dict[tuple[str, str], int] = {}
         self._jobs: dict[tuple[str, str, str, str], _Jobs] = {}
         self._repairs: dict[tuple[str, str], int] = {}
-        self._targets: set[tuple[str, str]] = set()
+        self._targets = Targets()
 
     def settled(self, settlement: Settlement, row: LedgerRow) -> None:
         """Count a call that has ended."""
@@ -73,7 +70,7 @@ class Metrics:
             if settlement.cache == "hit":  # no provider was asked
                 return
         target = settlement.target.target if settlement.target else None
-        provider, model = self._place(target.provider, target.model) if target else ("", "")
+        provider, model = self._targets.place(target.provider, target.model) if target else ("", "")
         key = (provider, model, settlement.end_reason)
         series = self._series.get(key)
         if series is None:
@@ -90,18 +87,12 @@ class Metrics:
 
     def job_ended(self, row: LedgerRow, _traceparent: str) -> None:
         """Count a job that has ended."""
-        key = (*self._place(row.provider, row.upstream_model), row.kind, row.end_reason)
+        key = (*self._targets.place(row.provider, row.upstream_model), row.kind, row.end_reason)
         jobs = self._jobs.get(key)
         if jobs is None:
             jobs = self._jobs[key] = _Jobs()
         jobs.duration.add((row.ended_ms - row.started_ms) / 1000)
         jobs.cost += row.cost_microusd or 0
-
-    def _place(self, provider: str, model: str) -> tuple[str, str]:
-        """Give the labels of a target."""
-        if len(self._targets) < MOST_TARGETS:
-            self._targets.add((provider, model))
-        return (provider, model) if (provider, model) in self._targets else (provider, OTHERS)
 
     def text(self) -> bytes:
         """Write all metrics in Prometheus' text format."""

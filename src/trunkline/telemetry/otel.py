@@ -9,6 +9,7 @@ from typing import Any
 from trunkline import __version__
 from trunkline.calls.meter import Settlement
 from trunkline.core.money import LedgerRow, usd
+from trunkline.telemetry.labels import Targets
 
 EXPORT_S = 3.0
 """How long a collector may take; what it does not take is dropped."""
@@ -35,6 +36,7 @@ class OpenTelemetry:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
+        self._targets = Targets()
         name = {} if environ.get("OTEL_SERVICE_NAME") else {"service.name": "trunkline"}
         resource = Resource.create({**name, "service.version": __version__, "service.instance.id": replica})
         base = endpoint.rstrip("/")
@@ -80,13 +82,19 @@ class OpenTelemetry:
         self._metrics.shutdown(timeout_millis=EXPORT_S * 1000)
 
     def _tell(self, row: LedgerRow, traceparent: str) -> None:
-        common = _common(row)
+        provider, model = self._targets.place(row.provider, row.upstream_model or row.model)
+        common = {
+            "gen_ai.operation.name": OPERATIONS.get(row.kind, "generate_content"),
+            "gen_ai.provider.name": provider or "none",
+            "gen_ai.request.model": model,
+        }
+        asked = {"gen_ai.request.model": row.upstream_model or row.model}
         context = self._context({"traceparent": traceparent}) if traceparent else None
         span = self._tracer.start_span(
             f"{common['gen_ai.operation.name']} {row.upstream_model or row.model}",
             context,
             self._kind,
-            {**common, **_details(row)},
+            {**common, **asked, **_details(row)},
             start_time=row.started_ms * 1_000_000,
         )
         if row.end_reason != "completed":
@@ -104,15 +112,6 @@ class OpenTelemetry:
             self._first.record(row.first_event_ms / 1000, common)
         if row.cost_microusd:
             self._cost.add(usd(row.cost_microusd), common)
-
-
-def _common(row: LedgerRow) -> dict[str, str]:
-    """Give what every metric is told apart by."""
-    return {
-        "gen_ai.operation.name": OPERATIONS.get(row.kind, "generate_content"),
-        "gen_ai.provider.name": row.provider or "none",
-        "gen_ai.request.model": row.upstream_model or row.model,
-    }
 
 
 def _details(row: LedgerRow) -> dict[str, Any]:
