@@ -20,7 +20,7 @@ from trunkline.inspection.examine import examine
 pytestmark = pytest.mark.oracles
 HARMLESS = [name for name, rule in RULES.items() if rule.severity == "harmless"]  # told beside others only
 ENOUGH = 0.95
-"""How much of what is said of the corpus, where faults come together, has to be so (measured: 95.4 % of 2,488)."""
+"""How much of what is said of the corpus, where faults come together, has to be so (measured: 95.5 % of 2,568)."""
 
 
 async def measure(bodies: dict[str, bytes], readers: Readers) -> dict[str, dict[str, Any]]:

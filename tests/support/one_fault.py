@@ -242,6 +242,7 @@ FAULTS: dict[str, bytes] = {
     "model_changed": changed(each(model=lambda number: f"m{number}")),
     "object_wrong": changed(each(object="chunk")),
     "choices_missing": changed(lambda chunks: chunks[-1].pop("choices")),
+    "choice_odd": changed(lambda chunks: [item.update(choices=[item["choices"]]) for item in chunks[1:4]]),
     "choice_index_missing": changed(lambda chunks: [item["choices"][0].pop("index") for item in chunks[:-1]]),
     "choice_order": changed(second_choice_first),
     "delta_missing": changed(choice(-2, delta=...)),

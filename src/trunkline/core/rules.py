@@ -53,6 +53,7 @@ _SHAPE = {
     "object_wrong": Rule("`object` is not `chat.completion.chunk`", "type checks fail"),
     "filter_chunk": Rule("a chunk of a content filter, without id, model and object", "all eight clients read over it"),
     "choices_missing": Rule("`choices` is missing or no list", "openai helpers raise"),
+    "choice_odd": Rule("a choice is no object", "errors, or its text is lost"),
     "choice_index_missing": Rule("a choice has no index", "openai-python .stream() raises TypeError"),
     "choice_index_wrong": Rule("a choice index that was not asked for", "clients see a second answer"),
     "choice_order": Rule("a choice comes before one with a lower index", "openai-python .stream() raises IndexError"),

@@ -187,6 +187,7 @@ class ChatDecoder:
             inner = as_dict(value.get("output")) or value
             names = (value.get("id"), inner.get("task_id"), value.get("request_id"))
             name = next(filter(None, map(as_name, names)), "")
+            self._notes.add("choices_missing", frame.line)
             told = f"the upstream began {f'task {name}' if name else 'a task'} and gave no answer"
             self._pending = UpstreamError("upstream_error", told, 502)
         elif chunk.usage is None and chunk.usageMetadata is None and as_dict(chunk.x_groq).get("usage") is None:

@@ -55,6 +55,8 @@ MEASURED: dict[str, tuple[str, dict[str, str]]] = {
     "model_changed": ("..d..d.d", {"*": "another model"}),
     "object_wrong": (".E......", {"py_helper": "AssertionError"}),
     "choices_missing": (".E...EE.", {"*": "TypeError", "ai_sdk": "AI_TypeValidationError"}),
+    "choice_odd": ("EEEE00E0", {"*": "AttributeError / AI_TypeValidationError", "node_raw": "no text",
+                   "node_helper": "no text", "langchain_js": "no text"}),
     "choice_index_missing": (".E...E..", {"py_helper": "TypeError", "node_helper": "no message at the end"}),
     "choice_order": (".Ed...dd", {"py_helper": "IndexError", "*": "the choices' texts are mixed"}),
     "delta_missing": (".Ed....d", {"py_helper": "AttributeError", "*": "no finish_reason"}),

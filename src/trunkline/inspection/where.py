@@ -31,6 +31,7 @@ _PATTERNS: dict[str, bytes] = {
     "model_changed": _member(b"model"),
     "fingerprint_changed": _member(b"system_fingerprint"),
     "choices_missing": _member(b"choices"),
+    "choice_odd": _member(b"choices"),
     "choice_index_missing": _member(b"index"),
     "choice_index_wrong": _member(b"index"),
     "choice_order": _member(b"index"),

@@ -117,6 +117,8 @@ class ChunkChecks:
         choices = value.get("choices")
         if type(choices) is not list:
             self._note("choices_missing")
+        elif any(type(choice) is not dict for choice in choices):
+            self._note("choice_odd")
         for choice in dicts(choices):
             self._choice(choice)
         usage = value.get("usage")
