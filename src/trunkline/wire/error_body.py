@@ -46,6 +46,7 @@ _FINE = (None, 0, "0", 200, "200", "", "success", "Success", "SUCCESS", "ok", "O
 _FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
+_NAME = re.compile(r"[a-z]+(_[a-z]+){1,6}", re.IGNORECASE)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
@@ -183,7 +184,8 @@ def _classified(  # noqa: PLR0913, PLR0917 - the members of one error
     if low in _FILTER_CODES or kind.lower() in _FILTER_CODES:
         return UpstreamError("content_filter", message, 400, "invalid_request_error", param)
     if status in (401, 402, 403):
-        told = f"the provider refused the gateway's credential (HTTP {status})"
+        named = f", {code}" if _NAME.fullmatch(code) else ""  # its words may hold the credential
+        told = f"the provider refused the gateway's credential (HTTP {status}{named})"
         return UpstreamError("upstream_auth", told, 502)
     if low in _RATE_CODES or status == 429:
         name = code if code and not code.isdigit() and low != "resource_exhausted" else "rate_limit_exceeded"

@@ -1,0 +1,24 @@
+"""What is told of a provider that refuses the gateway's credential: never its words, which may hold the credential."""
+
+import json
+
+import pytest
+
+from trunkline.wire.error_body import read_error_body
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("unsupported_country_region_territory", "HTTP 403, unsupported_country_region_territory"),
+        ("sk-abcdef_ghi", "HTTP 403"),
+        ("sk_live_4f3a", "HTTP 403"),
+        (403, "HTTP 403"),
+        (None, "HTTP 403"),
+    ],
+)
+def test_its_code_is_told_where_it_is_made_of_words(code: object, told: str) -> None:
+    body = json.dumps({"error": {"message": "no, sk-1234567890abcdef", "code": code}}).encode()
+    error = read_error_body(403, body)
+    assert error.code == "upstream_auth"
+    assert error.message == f"the provider refused the gateway's credential ({told})"
