@@ -131,12 +131,30 @@ def test_try_again_asks_anew_in_the_place_of_the_old_answer(open_page: OpenPage)
     assert first.headers["idempotency-key"] != second.headers["idempotency-key"]
 
 
-def test_a_film_has_no_trace_but_what_the_page_got(open_page: OpenPage) -> None:
+def test_beside_a_film_stands_what_its_provider_sent(open_page: OpenPage) -> None:
     page = open_page()
     say(page, "up/film", "waves")
+    expect(last(page).locator("video")).to_be_visible()
     over(page)
     last(page).get_by_role("button", name="Inspect").click()
     panel = page.get_by_role("complementary", name="Inspector")
-    expect(panel).to_contain_text("jobs, which keep no trace")
-    expect(panel.get_by_role("columnheader", name="The client got")).to_be_visible()
-    expect(panel.get_by_role("columnheader", name="The provider sent")).to_be_hidden()
+    for column in ("The provider sent", "The client got"):
+        expect(panel.get_by_role("columnheader", name=column)).to_be_visible()
+    expect(panel).to_contain_text("up · film")
+    submit = panel.get_by_role("row").filter(has_text="POST ").first
+    expect(submit).to_contain_text("/v1/videos")
+    expect(submit).to_contain_text('"queued"')
+    submit.get_by_role("button", name="Whole event").click()
+    expect(submit).to_contain_text("content-type: application/json")
+    expect(panel.get_by_role("row").filter(has_text='"completed"').first).to_be_visible()
+    expect(panel.get_by_role("row").filter(has_text="/content").first).to_contain_text("200")
+    expect(panel.get_by_role("row").filter(has_text="finish_reason")).to_have_count(1)
+    assert serious(page) == []
+    assert fits(page)
+    page.get_by_role("button", name="Close").click()
+    admin = open_page("admin/#/jobs")
+    admin.get_by_role("listitem").filter(has_text="up/film").first.get_by_role("button", name="Show").first.click()
+    dialog = admin.get_by_role("dialog")
+    expect(dialog.get_by_role("row").filter(has_text="POST ")).to_contain_text("/v1/videos")
+    assert serious(admin) == []
+    assert fits(admin)

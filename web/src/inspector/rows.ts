@@ -1,6 +1,6 @@
 // What the inspector's two columns show, made of an inspection and of what the page itself received.
 import type { Received } from "../lib/sse";
-import type { Departure, Row } from "../lib/types";
+import type { Departure, Exchange, Row } from "../lib/types";
 
 export interface SentChunk {
   /** milliseconds from the request, where the page saw it arrive */
@@ -17,6 +17,8 @@ export interface ShownRow {
   /** Of these: what no row before says too. */
   fresh: Departure[];
   chunks: SentChunk[];
+  /** Of a job: the exchange with its provider that this row shows. */
+  exchange?: Exchange;
 }
 
 export interface Piece {
@@ -47,6 +49,30 @@ export function shownRows(rows: Row[], departures: Departure[], received: Receiv
 /** Rows of what the page received alone. */
 export function receivedRows(received: Received[]): ShownRow[] {
   return received.map(({ t, data }) => ({ t, line: null, raw: "", offset: 0, departures: [], fresh: [], chunks: [{ t, data }] }));
+}
+
+/** What a job's provider answered and what the page received, in one line of time. */
+export function timeline(exchanges: Exchange[], received: Received[] = []): ShownRow[] {
+  const sent = exchanges.map((exchange) => ({
+    t: exchange.asked_ms + exchange.took_ms,
+    line: null,
+    raw: exchange.body ?? "",
+    offset: 0,
+    departures: [],
+    fresh: [],
+    chunks: [],
+    exchange,
+  }));
+  return [...sent, ...receivedRows(received)].sort((a, b) => (a.t ?? 0) - (b.t ?? 0));
+}
+
+/** JSON as people read it; anything else as it is. */
+export function readable(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
 }
 
 /** A row's pieces without the beginning that the row before has too (and that holds no fault): what is new is seen at once. */

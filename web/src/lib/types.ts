@@ -85,17 +85,45 @@ export interface Inspection {
   clients: { mode: string; outcome: Outcome; rules: string[]; says: string | null }[];
 }
 
-export interface Trace {
+/** One request of the gateway to a provider, and its answer. */
+export interface Exchange {
+  request: string;
+  /** Since the trace began. */
+  asked_ms: number;
+  took_ms: number;
+  status: number | null;
+  headers: [string, string][];
+  bytes: number;
+  body: string | null;
+  truncated: boolean;
+  ended: string;
+  error: string | null;
+}
+
+interface TraceFacts {
   request_id: string;
   model: string;
   provider: string;
   upstream_model: string;
+}
+
+export interface TextTrace extends TraceFacts {
+  kind: "text";
   status: number;
   content_type: string;
   truncated: boolean;
   ended: string;
   inspection: Inspection;
 }
+
+export interface JobTrace extends TraceFacts {
+  kind: "image" | "video";
+  job_id: string;
+  exchanges: Exchange[];
+  left_out: number;
+}
+
+export type Trace = TextTrace | JobTrace;
 
 export interface Page<T> {
   items: T[];
