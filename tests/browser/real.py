@@ -88,8 +88,10 @@ def running_gateway(folder: Path, upstream: str, *options: str, required: bool =
         while not (told := re.search(r"serving on (http://\S+)", (folder / "log").read_text())):
             assert process.poll() is None, (folder / "log").read_text()
             time.sleep(0.05)
-        yield told[1] + "/"
-        process.terminate()
+        try:
+            yield told[1] + "/"
+        finally:
+            process.terminate()
 
 
 @contextmanager
@@ -104,9 +106,11 @@ def nginx_before(url: str, folder: Path) -> Iterator[str]:
     while not answers(port):
         assert process.poll() is None
         time.sleep(0.01)
-    yield f"http://127.0.0.1:{port}/ai/gateway/"
-    process.terminate()
-    process.wait()
+    try:
+        yield f"http://127.0.0.1:{port}/ai/gateway/"
+    finally:
+        process.terminate()
+        process.wait()
 
 
 class Cable:
