@@ -15,7 +15,7 @@ from typing import Any
 
 import uvicorn
 from corpus import CORPUS
-from said import FLOODS, HOSTILE, MARKDOWN, pieces
+from said import EVIL, FLOODS, HOSTILE, MARKDOWN, pieces
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -33,7 +33,7 @@ LOOK_ALIKES = {
     )
 }
 """Our own look-alikes of five captures of real providers."""
-FILMS_S = {"film": 3.0, "epic": 600.0}
+FILMS_S = {"film": 3.0, "epic": 600.0, "evil": 0.0}
 """The models of films, and how long they take."""
 TEXTS = ("words", "markdown", "think", "tools", "hostile", "evil_tools", "endless", "breaks", "wrong")
 ONCE_MORE_S = 0.01
@@ -146,7 +146,7 @@ class Provider:
     async def submit(self, request: Request) -> Response:
         body = json.loads(await request.body())
         self.asked.append(body)
-        name = f"film-{next(self._numbers)}"
+        name = f"{EVIL if body['model'] == 'evil' else 'film'}-{next(self._numbers)}"
         self.films[name] = (time.monotonic(), FILMS_S[body["model"]])
         return JSONResponse({"id": name, "object": "video", "status": "queued", "progress": 0})
 
@@ -156,6 +156,9 @@ class Provider:
             del self.films[name]
             return JSONResponse({"id": name, "deleted": True})
         begun, lasts_s = self.films[name]
+        if not lasts_s:
+            failed = {"id": name, "object": "video", "status": "failed", "error": {"code": EVIL, "message": HOSTILE}}
+            return JSONResponse(failed, headers={"x-said": EVIL})
         most = 100 if self._may_finish.is_set() else 60
         progress = min(most, 1 + int(100 * (time.monotonic() - begun) / lasts_s))
         status = "completed" if progress == 100 else "in_progress"

@@ -1,5 +1,7 @@
 """The gateway itself as a process, with its embedded models and one provider of ours; nginx and a line before it."""
 
+import asyncio
+import itertools
 import re
 import shutil
 import socket
@@ -7,15 +9,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from provider import LOOK_ALIKES, TEXTS
-from said import FLOODS
+from provider import LOOK_ALIKES, TEXTS, png
+from said import EVIL, FLOODS
+
+from trunkline.core.media import MediaRecord
+from trunkline.storage.media.store import media_store
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.media import SqlMediaIndex
+from trunkline.storage.sql.migrate import upgrade
 
 ADMIN_KEY = "admin-key-of-the-tests"
-HOSTILE_NAME = '<img src=x onerror="window.hacked=1">'
+HOSTILE_NAME = EVIL
 CONFIG = """
 [server]
 listen = "127.0.0.1:0"
@@ -40,9 +49,13 @@ video = {{ dialect = "openai_videos" }}
 still = {{ kind = "image" }}
 film = {{ kind = "video" }}
 epic = {{ kind = "video" }}
+evil = {{ kind = "video" }}
 
 [models.'{hostile}']
 targets = ["up:hostile"]
+
+[models.'{hostile} film']
+targets = ["up:film"]
 
 [models.priced]
 targets = ["up:words"]
@@ -92,6 +105,42 @@ def running_gateway(folder: Path, upstream: str, *options: str, required: bool =
             yield told[1] + "/"
         finally:
             process.terminate()
+
+
+def fill(data_dir: Path, count: int) -> None:
+    """Put so many pictures into the media store of a gateway that is not running: a hundred, and again."""
+    with ThreadPoolExecutor(1) as thread:  # Playwright's loop runs in this one
+        thread.submit(asyncio.run, _fill(data_dir, count)).result()
+
+
+async def _fill(data_dir: Path, count: int) -> None:
+    database, store = Database.at(data_dir / "trunkline.db"), media_store(data_dir, "")
+    await upgrade(database)
+    index, files = SqlMediaIndex(database), []
+    for number in range(100):
+        async with store.receive(_once(png(160 + number, 120)), 1 << 20) as file:
+            await store.keep(file)
+            files.append(file)
+    records = [
+        MediaRecord(
+            id=f"img_{number:024x}",
+            kind="image",
+            model="up/still",
+            sha256=file.sha256,
+            storage_key=file.sha256,
+            mime_type=file.mime_type,
+            bytes=file.bytes,
+            width=160 + number % 100,
+            height=120,
+        )
+        for number, file in zip(range(count), itertools.cycle(files), strict=False)
+    ]
+    await asyncio.gather(*map(index.add, records))
+    await database.close()
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 @contextmanager

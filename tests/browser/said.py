@@ -24,6 +24,7 @@ def trunk(branches):
 
 ![elsewhere](https://tracker.example/pixel.png)
 """
+EVIL = '<img src=x onerror="window.hacked=1">'
 HOSTILE = """<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>
 <svg onload="window.hacked=1"></svg> <iframe srcdoc="<script>parent.hacked=1</script>"></iframe>
 

@@ -1,12 +1,21 @@
 """The operator's pages against the gateway's own figures."""
 
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
 import pytest
 from browsing import SLOW_S, OpenPage, expect, last, most_tokens, over, say
+from openai import APIError, OpenAI
 from provider import Provider
-from real import ADMIN_KEY
+from real import ADMIN_KEY, fill, running_gateway
+from said import EVIL, HOSTILE
+from test_looks import fits
 
 pytestmark = pytest.mark.browser
-EVIL = '<img src=x onerror="window.hacked=1">'
+STORED_MEDIA = 2000
+TRACED = {"x-trunkline-trace": "true"}
+OPERATOR = {"authorization": f"Bearer {ADMIN_KEY}"}
 
 
 def test_the_door_opens_to_the_admin_key_alone(open_page: OpenPage, fronted: str) -> None:
@@ -191,40 +200,56 @@ def test_media_are_looked_at_and_deleted(open_page: OpenPage) -> None:
     expect(admin.get_by_label(f"Mark {newest}")).to_have_count(0)
 
 
-def test_a_long_list_is_read_page_by_page_and_cleared(open_page: OpenPage) -> None:
-    """Of a listing that goes on: nothing twice, and the last of a page may be deleted."""
-    page = open_page()
-    pictures = [
-        {"id": f"img_{n:04}", "kind": "image", "mime_type": "image/png", "width": 9, "height": 9, "duration_s": None}
-        | {"bytes": 99, "sha256": "0" * 64, "url": "", "cover_url": None, "created_at": 1, "expires_at": None}
-        | {"key": None, "model": "m", "job_id": "j"}
-        for n in range(2000)
-    ]
+def test_two_thousand_pictures_are_looked_through_and_deleted(
+    open_page: OpenPage, provider: Provider, tmp_path: Path
+) -> None:
+    fill(tmp_path / "data", STORED_MEDIA)
+    with running_gateway(tmp_path, provider.url) as url:
+        page = open_page("admin/#/media", base=url)
+        tiles = page.get_by_role("main").get_by_role("listitem")
+        for shown in range(60, 301, 60):
+            expect(tiles).to_have_count(shown)
+            page.get_by_role("button", name="Show older").click()
+        expect(tiles).to_have_count(360)
+        names = tiles.locator(".hidden-text").all_inner_texts()
+        assert len(set(names)) == 360
+        tiles.last.scroll_into_view_if_needed()
+        assert tiles.last.locator("img").evaluate("async i => (await i.decode(), i.naturalHeight)") == 120
+        page.get_by_role("button", name="Mark all 360").click()
+        page.get_by_role("button", name="Delete 360").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+        expect(tiles).to_have_count(60)  # the next ones; what was shown below is gone
+        assert not set(names) & set(tiles.locator(".hidden-text").all_inner_texts())
+        page.get_by_role("link", name="Overview").first.click()
+        expect(page.get_by_role("main")).to_contain_text(f"{STORED_MEDIA - 360:,}")
+        assert fits(page)
 
-    def give(asked: object) -> None:
-        query = dict(part.split("=") for part in asked.request.url.partition("?")[2].split("&"))  # type: ignore[attr-defined]
-        ids = [picture["id"] for picture in pictures]
-        start = ids.index(query["cursor"]) + 1 if "cursor" in query else 0
-        items = pictures[start : start + 60]
-        asked.fulfill(json={"items": items, "next": items[-1]["id"] if start + 60 < len(pictures) else None})  # type: ignore[attr-defined]
 
-    def delete(asked: object) -> None:
-        gone = set(asked.request.post_data_json["ids"])  # type: ignore[attr-defined]
-        assert len(gone) <= 200
-        pictures[:] = [picture for picture in pictures if picture["id"] not in gone]
-        asked.fulfill(json={"deleted": len(gone)})  # type: ignore[attr-defined]
-
-    page.route("**/admin/api/media?*", give)
-    page.route("**/admin/api/media/delete", delete)
-    page.goto(f"{page.url}admin/#/media")
-    tiles = page.get_by_role("main").get_by_role("listitem")
-    for shown in range(60, 241, 60):
-        expect(tiles).to_have_count(shown)
-        page.get_by_role("button", name="Show older").click()
-    expect(tiles).to_have_count(300)
-    page.get_by_role("button", name="Mark all 300").click()
-    page.get_by_role("button", name="Delete 300").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
-    expect(tiles).to_have_count(60)
-    assert len(pictures) == 1700
-    expect(page.get_by_text("img_0300")).to_have_count(1)
+def test_nothing_from_outside_runs_in_the_operators_pages(open_page: OpenPage, real: str) -> None:
+    page = open_page("admin/", extra_http_headers=OPERATOR)
+    made = page.context.request.post(f"{real}admin/api/keys", data={"name": EVIL, "record": True}).json()
+    page.context.request.post(f"{real}admin/api/groups", data={"name": EVIL})
+    client = OpenAI(base_url=f"{real}v1", api_key=made["key"], max_retries=0)
+    for model in (f"{EVIL} film", "up/evil", "up/still", EVIL):
+        said: Any = [{"role": "user", "content": f"{EVIL} {HOSTILE.splitlines()[0]}"}]
+        with suppress(APIError):
+            list(client.chat.completions.create(model=model, stream=True, messages=said, extra_headers=TRACED))
+    inside = page.locator("main, dialog").locator("script, iframe, object, [onerror], [onload], img[src=x]")
+    for name in ("overview", "calls", "jobs", "keys", "usage", "performance", "providers", "media"):
+        page.goto(f"{real}admin/#/{name}")
+        expect(page.locator(f"nav [aria-current][href='#/{name}']")).to_be_visible()
+        expect(page.locator("main [aria-busy]")).to_have_count(0)
+        if name in {"keys", "usage", "jobs", "media"}:
+            expect(page.get_by_role("main")).to_contain_text(EVIL)
+        expect(inside).to_have_count(0)
+    page.goto(f"{real}admin/#/jobs")
+    for model, says in ((f"{EVIL} film", "/content"), ("up/evil", '"failed"')):
+        page.get_by_role("listitem").filter(has_text=model).first.get_by_role("button", name="Show").first.click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text(f"{EVIL} <img")  # the prompt
+        row = dialog.get_by_role("row").filter(has_text=says).last
+        row.get_by_role("button", name="Whole event").click()
+        expect(row).to_contain_text("content-type")
+        expect(inside).to_have_count(0)
+        page.get_by_role("button", name="Close").click()
+        expect(dialog).to_have_count(0)
