@@ -20,8 +20,9 @@ from said import EVIL, FLOODS
 from trunkline.core.media import MediaRecord
 from trunkline.storage.media.store import media_store
 from trunkline.storage.sql.database import Database
-from trunkline.storage.sql.media import SqlMediaIndex
+from trunkline.storage.sql.media import MEDIA
 from trunkline.storage.sql.migrate import upgrade
+from trunkline.storage.sql.tables import media
 
 ADMIN_KEY = "admin-key-of-the-tests"
 HOSTILE_NAME = EVIL
@@ -116,26 +117,30 @@ def fill(data_dir: Path, count: int) -> None:
 async def _fill(data_dir: Path, count: int) -> None:
     database, store = Database.at(data_dir / "trunkline.db"), media_store(data_dir, "")
     await upgrade(database)
-    index, files = SqlMediaIndex(database), []
+    files = []
     for number in range(100):
         async with store.receive(_once(png(160 + number, 120)), 1 << 20) as file:
             await store.keep(file)
             files.append(file)
-    records = [
-        MediaRecord(
-            id=f"img_{number:024x}",
-            kind="image",
-            model="up/still",
-            sha256=file.sha256,
-            storage_key=file.sha256,
-            mime_type=file.mime_type,
-            bytes=file.bytes,
-            width=160 + number % 100,
-            height=120,
+    rows = [
+        MEDIA.values(
+            MediaRecord(
+                id=f"img_{number:024x}",
+                kind="image",
+                model="up/still",
+                sha256=file.sha256,
+                storage_key=file.sha256,
+                mime_type=file.mime_type,
+                bytes=file.bytes,
+                width=160 + number % 100,
+                height=120,
+            )
         )
+        | {"created_ms": time.time_ns() // 1_000_000 - number}
         for number, file in zip(range(count), itertools.cycle(files), strict=False)
     ]
-    await asyncio.gather(*map(index.add, records))
+    async with database.write() as connection:
+        await connection.execute(media.insert(), rows)
     await database.close()
 
 
