@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from film_provider import FilmProvider
-from gateway import Answer
 from gateway_process import Home, film, to_films
 from media_gateway import deltas, media_of, numbered
 from postgres import Postgres
@@ -17,6 +16,7 @@ from text_upstream import PRICE_MICROUSD, said, talking, to_text
 from valkey_server import Valkey
 
 pytestmark = pytest.mark.scale
+STREAMS = 20
 RESUME = {"x_trunkline_resume": "true"}
 
 
@@ -37,17 +37,17 @@ async def test_without_postgresql_answers_go_on_and_are_settled_when_it_is_back(
 ) -> None:
     key = await make_key(home, "--budget-usd", "5")
     async with home.gateway() as gate:
-        answer = await gate.ask(ask_text(stream=True), **bearer(key), **resume)
-        begun = [await answer.chunk() for _ in range(3)]
+        answers = [await gate.ask(ask_text(stream=True), **bearer(key), **resume) for _ in range(STREAMS)]
         upstream.script = talking(1)
         with postgres_server.away():
             before = await until(gate, key, 503)  # what it had set aside already may be used for a moment
             assert set(before) <= {200}
             assert await status_of(gate, key) == 503
-            events = b"".join(begun + [data async for data in pieces(answer)]).decode()
-            assert events.endswith("data: [DONE]\n\n")
-            assert '"content":"59 "' in events
-        passed = 1 + len(before)
+            for answer in answers:
+                events = (await answer.body()).decode()
+                assert events.endswith("data: [DONE]\n\n")
+                assert '"content":"59 "' in events
+        passed = STREAMS + len(before)
         async with home.books() as books:
             rows = [row for row in await books.rows(passed) if row.cost_microusd]
             assert [(row.end_reason, row.cost_microusd) for row in rows] == [("completed", PRICE_MICROUSD)] * passed
@@ -55,12 +55,6 @@ async def test_without_postgresql_answers_go_on_and_are_settled_when_it_is_back(
             await books.rows(passed + 1)
             [spend] = await books.money.spend(key["id"], ["total"])
             assert spend.spent == (passed + 1) * PRICE_MICROUSD
-
-
-async def pieces(answer: Answer) -> AsyncIterator[bytes]:
-    """The chunks that are left."""
-    while data := await answer.chunk():
-        yield data
 
 
 async def test_without_postgresql_a_film_waits(tmp_path: Path, postgres_server: Postgres, postgres_url: str) -> None:

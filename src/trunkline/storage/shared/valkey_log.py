@@ -109,7 +109,8 @@ class ValkeyLog:
     async def follow(self, stream_id: str, after: int) -> AsyncIterator[tuple[int, bytes]]:
         """See the port."""
         key = _keys(stream_id)[0]
-        stream = await self._streams.get(stream_id)
+        # What is written here is known to be open: it is followed though the database may be away.
+        stream = StoredStream(id=stream_id) if stream_id in self._lasts else await self._streams.get(stream_id)
         if stream is None:
             raise GatewayError("stream_not_found", f"There is no stream {stream_id}.")
         while True:
