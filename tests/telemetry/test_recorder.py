@@ -45,11 +45,12 @@ def files(folder: Path) -> list[Path]:
 
 
 async def one_recording(folder: Path) -> bytes:
-    for _ in range(500):
-        if files(folder):
-            return files(folder)[0].read_bytes()
-        await asyncio.sleep(0.01)
-    raise AssertionError("nothing was recorded")
+    async with asyncio.timeout(60):
+        while True:  # it may be there, and still empty
+            for file in files(folder):
+                if data := file.read_bytes():
+                    return data
+            await asyncio.sleep(0.01)
 
 
 async def ask(gate: Gateway, **headers: str) -> list[Any]:
