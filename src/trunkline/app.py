@@ -132,7 +132,7 @@ class Application:
         self._traces = traces.Traces(self._shared.traces)
         recorder = Tracer(files, self._traces)
         accounts = JobAccounts(self._billing, pricing, made)
-        self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life)
+        self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life, self._traces.here)
         parts = (config, secret, self.live, gate, targets, accounts, self._shared, self._database, replica, self._life)
         tracer = JobTracer(self._traces)
         self._media = MediaParts(*parts, self._open_calls, self._client, local, door, recorder, tracer.listener)

@@ -52,6 +52,6 @@ def admin_api(  # noqa: PLR0913 - what operators look at
             *UsagePages(reports).endpoints,
             *providers.endpoints,
             *media_pages.endpoints,
-            *InspectPages(find_trace).endpoints,
+            *InspectPages(find_trace, calls.with_trace).endpoints,
         ],
     )

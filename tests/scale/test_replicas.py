@@ -163,3 +163,23 @@ async def test_a_trace_is_shown_by_any_replica(
             job_id = answer.headers["x-trunkline-job-id"]
             told = await (await second.get(f"/admin/api/traces/{job_id}", **operator)).json()
             assert [one["status"] for one in told["exchanges"]][:2] == [200, 200]
+
+
+async def test_without_valkey_the_replica_that_keeps_a_trace_is_named(tmp_path: Path, postgres_url: str) -> None:
+    operator = {"authorization": "Bearer the-admin-key"}
+    async with raw_upstream(talking(3, 0)) as upstream:
+        tables = {**to_text(upstream.url), "server": {"admin_key": "the-admin-key"}}
+        home = several(tmp_path, tables, postgres_url)
+        async with home.gateway("a") as first, home.gateway("b") as second:
+            answer = await first.ask(ask_text(stream=True), x_trunkline_trace="true", x_request_id="traced")
+            await answer.body()
+            assert (await first.get("/admin/api/traces/traced", **operator)).status == 200
+            error: dict[str, str] = {}
+            async with asyncio.timeout(20):
+                while not error.get("param"):  # told with its lease, every second
+                    error = (await (await second.get("/admin/api/traces/traced", **operator)).json())["error"]
+            shown = await (await second.get("/admin/api/overview", **operator)).json()
+            assert error["param"] in {replica["id"] for replica in shown["replicas"]}
+            assert error["param"] in error["message"]
+            missing = await (await second.get("/admin/api/traces/none", **operator)).json()
+            assert missing["error"]["param"] is None

@@ -43,6 +43,8 @@ class Told(Struct):
 
     count: int = 0
     calls: list[OpenCall] = []
+    traces: list[str] = []
+    """Of which calls it keeps what their providers sent."""
 
 
 class Replica(Struct, frozen=True):
@@ -52,6 +54,7 @@ class Replica(Struct, frozen=True):
     started_ms: int
     count: int
     calls: list[OpenCall]
+    traces: list[str] = []
 
 
 class Entry(Struct, eq=False):
@@ -66,7 +69,9 @@ class Entry(Struct, eq=False):
 class OpenCalls:
     """The calls of this process, and what others tell of theirs."""
 
-    def __init__(self, leases: Leases, signals: Signals, life: Life) -> None:
+    def __init__(self, leases: Leases, signals: Signals, life: Life, traces: Callable[[], list[str]] = list) -> None:
+        """`traces` gives the ids of those that this process keeps."""
+        self._traces = traces
         self._leases = leases
         self._signals = signals
         self._life = life
@@ -91,6 +96,10 @@ class OpenCalls:
     async def everywhere(self) -> list[Replica]:
         """Give all living processes with their calls. Raises StorageError."""
         return [self._replica(lease) for lease in await self._leases.alive()]
+
+    async def with_trace(self, call_id: str) -> str:
+        """Name another process that keeps a trace of this call; empty: there is none. Raises StorageError."""
+        return next((each.name for each in await self.everywhere() if call_id in each.traces), "")
 
     async def end(self, request_id: str) -> bool:
         """End all calls of this request, wherever they run; False: there is none. Raises StorageError."""
@@ -129,11 +138,11 @@ class OpenCalls:
             calls = [_seen(entry) for entry in self._entries.values()]
             return Replica(lease.name, lease.started_ms, len(calls), calls)
         told = msgspec.json.decode(lease.info, type=Told)
-        return Replica(lease.name, lease.started_ms, told.count, told.calls)
+        return Replica(lease.name, lease.started_ms, told.count, told.calls, told.traces)
 
     def _tell(self) -> str:
         first = [entry for entry, _ in zip(self._entries.values(), range(MOST_TOLD), strict=False)]
-        return msgspec.json.encode(Told(len(self._entries), [_seen(entry) for entry in first])).decode()
+        return msgspec.json.encode(Told(len(self._entries), [_seen(entry) for entry in first], self._traces())).decode()
 
 
 def _has(replica: Replica, request_id: str) -> bool:

@@ -1,5 +1,7 @@
 """What providers really sent in answer to calls that were to be traced: kept for a while, within bounds."""
 
+import time
+
 import msgspec
 from msgspec import Struct
 
@@ -8,6 +10,8 @@ from trunkline.core.ports import AnswerCache
 KEPT_S = 900.0
 ROOM_BYTES = 64 * 1024 * 1024
 """Of all traces that one process keeps; where Valkey keeps them, its `maxmemory` bounds them."""
+MOST_TOLD = 64
+"""Of so many other processes are told that they are here."""
 MOST_BYTES = 2 * 1024 * 1024
 """What is kept of one text answer."""
 
@@ -57,10 +61,21 @@ class Traces:
 
     def __init__(self, kept: AnswerCache) -> None:
         self._kept = kept
+        self._when: dict[str, float] = {}
+
+    def here(self) -> list[str]:
+        """Give the ids of the traces that this process has kept of late."""
+        past = time.monotonic() - KEPT_S
+        return [call_id for call_id, at_s in self._when.items() if at_s > past]
 
     async def keep(self, trace: Trace) -> None:
         """Keep one in place of what was kept of the same call before."""
-        await self._kept.put(_name(trace.job_id or trace.request_id), msgspec.msgpack.encode(trace))
+        call_id = trace.job_id or trace.request_id
+        self._when.pop(call_id, None)
+        self._when[call_id] = time.monotonic()
+        if len(self._when) > MOST_TOLD:
+            del self._when[next(iter(self._when))]
+        await self._kept.put(_name(call_id), msgspec.msgpack.encode(trace))
 
     async def get(self, call_id: str) -> Trace | None:
         """Give one, as long as it is kept."""

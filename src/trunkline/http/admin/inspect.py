@@ -22,9 +22,12 @@ ENDS = {"complete": "completed", "broken": "failed"}
 class InspectPages:
     """The endpoints of the inspector. One examination runs at a time: it is work for the processor alone."""
 
-    def __init__(self, find: Callable[[str], Awaitable[Trace | None]]) -> None:
-        """`find` gives what is kept of a call, by the id of its request or job."""
+    def __init__(
+        self, find: Callable[[str], Awaitable[Trace | None]], elsewhere: Callable[[str], Awaitable[str]]
+    ) -> None:
+        """`find` gives what is kept of a call, by the id of its request or job; `elsewhere` names who else keeps it."""
         self._find = find
+        self._elsewhere = elsewhere
         self._turn = asyncio.Lock()
         self.endpoints = [
             Endpoint("POST", "/inspect", self._inspect),
@@ -39,10 +42,10 @@ class InspectPages:
     async def _trace(self, request: Request) -> Any:
         trace = await self._find(request.path_params["id"])
         if trace is None:
-            told = (
-                "Nothing is kept of this call: it was not to be traced, is still open, or was too long ago; or "
-                "another replica served it (`storage.shared` lets all of them show it)."
-            )
+            if replica := await self._elsewhere(request.path_params["id"]):
+                told = f"The replica {replica} keeps this trace; with `storage.shared`, each of them would show it."
+                raise GatewayError("not_found", told, param=replica)
+            told = "Nothing is kept of this call: it was not to be traced, is still open, or was too long ago."
             raise GatewayError("not_found", told)
         shown = {
             name: getattr(trace, name)
