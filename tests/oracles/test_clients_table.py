@@ -74,6 +74,8 @@ async def test_the_corpus(readers: Readers) -> None:
     found: Counter[bool] = Counter()
     for name, body in bodies.items():
         report = examine(body)
+        if report.wrappings:
+            continue  # what is said is of what was taken out of them
         chunks = [json.loads(chunk) for row in report.rows for chunk in row.chunks if chunk.startswith('{"id')]
         meant = Meant(
             text=report.text,

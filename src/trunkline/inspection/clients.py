@@ -201,6 +201,8 @@ def _spared(report: "Report", seen: Seen) -> set[str]:
         spared.add("finish_missing")
     if seen.text == report.text and report.text:
         spared |= {"message_for_delta", "content_cumulative"}
+    if report.media and all(medium["url"] in seen.text for medium in report.media):
+        spared.add("media_beside_text")
     if seen.text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in seen.text):
         spared.add("surrogate_lone")
     return spared
