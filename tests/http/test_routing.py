@@ -205,3 +205,12 @@ async def test_a_key_rests_until_the_date_it_is_told(tmp_path: Path) -> None:
         assert (answer.status, answer.headers["retry-after"]) == (429, "900")
         resting = at.gate.application.metrics.health.resting(time.monotonic())
     assert {key[:2]: rest_s > 300 for key, (rest_s, _) in resting.items()} == {("a", "x"): True, ("b", "y"): True}
+
+
+async def test_an_answer_that_cannot_be_read_is_told_from_a_provider_that_cannot_be_reached(tmp_path: Path) -> None:
+    async with place(tmp_path, ["a1"], targets=["a:x"]) as at:
+        at.a.says("a1", "200 OK", header="content-encoding: br")
+        answer = await at.ask()
+        error = answer.body_read["error"]  # type: ignore[attr-defined]
+        assert answer.status == 502
+        assert error["message"] == "the provider's answer cannot be read: the content coding 'br' was not asked for"

@@ -244,7 +244,10 @@ class Attempt:
         except HttpError as error:
             if self._response is None:
                 code, status = _FAILURES[error.kind]
-                return Failed(code, f"the provider could not be reached: {error}", status=status)
+                what = (
+                    "provider's answer cannot be read" if error.kind == "protocol" else "provider could not be reached"
+                )
+                return Failed(code, f"the {what}: {error}", status=status)
         except asyncio.CancelledError:
             if not self._deadline.caught():
                 raise
