@@ -8,6 +8,7 @@ export class ApiError extends Error {
     message: string,
     readonly param: string | null = null,
     readonly retryAfter: number | null = null,
+    readonly requestId: string | null = null,
   ) {
     super(message);
   }
@@ -17,11 +18,12 @@ export class ApiError extends Error {
 export async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => "");
   const wait = Number(response.headers.get("retry-after")) || null;
+  const id = response.headers.get("x-request-id");
   try {
     const { error } = JSON.parse(text) as { error: { message: string; code: string | null; param: string | null } };
-    return new ApiError(response.status, error.code ?? "error", error.message, error.param, wait);
+    return new ApiError(response.status, error.code ?? "error", error.message, error.param, wait, id);
   } catch {
-    return new ApiError(response.status, "error", `HTTP ${response.status} ${response.statusText}`.trim(), null, wait);
+    return new ApiError(response.status, "error", `HTTP ${response.status} ${response.statusText}`.trim(), null, wait, id);
   }
 }
 

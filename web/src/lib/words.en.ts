@@ -158,7 +158,7 @@ export const en = {
   degraded: "reads it wrongly",
   error: "raises",
   empty: "silently nothing",
-  noTrace: "The provider’s bytes of this call are no longer here: they are kept for 15 minutes. Below is what this page received.",
+  noTrace: "The provider’s bytes of this call are not here: they are kept for 15 minutes. Below is what this page received.",
   traceElsewhere: "The provider’s bytes of this call are kept by the replica {replica} alone; replicas that share a Valkey all show them. Below is what this page received.",
   exchangesLeftOut: "{n} {n|exchange|exchanges} after the first ten {n|is|are} left out.",
   onlyBeginning: "only its beginning is kept",

@@ -160,7 +160,7 @@ export const zh: Words = {
   degraded: "结果有误",
   error: "报错",
   empty: "静默为空",
-  noTrace: "该调用的原始字节已不在这里：只保留 15 分钟。下面是本页收到的内容。",
+  noTrace: "这里没有该调用的原始字节：只保留 15 分钟。下面是本页收到的内容。",
   traceElsewhere: "该调用的原始字节只在副本 {replica} 上；共用 Valkey 的副本都能显示。下面是本页收到的内容。",
   exchangesLeftOut: "前十次之后省略了 {n} 次往返。",
   onlyBeginning: "只保留了开头",

@@ -191,6 +191,7 @@ export class Answer {
         if (this.lastEventId !== progress) left = RETRIES;
       } catch (error) {
         if (!this.live) return;
+        if (error instanceof ApiError && error.requestId) this.answered = { "x-request-id": error.requestId, ...this.answered };
         if (error instanceof ApiError) return this.end("failed", { code: error.code, message: error.message, status: error.status });
         if (!this.streamId) return this.end(this.timing.head === null ? "failed" : "cut", { code: "connection_lost", message: "" });
       }
