@@ -165,6 +165,20 @@ async def test_a_process_that_slept_too_long_begins_anew(start: Start, database:
     assert await sums(database) == (14, 0, 14, 2)
 
 
+async def test_what_a_process_set_aside_before_it_slept_counts_once(start: Start, database: Database) -> None:
+    key = a_key(total=50 * PRICE)
+    async with start(database) as billing:
+        holds = [await billing.reserve(key, PRICE, NOW) for _ in range(20)]
+        async with database.write() as connection:
+            await connection.execute(text("UPDATE leases SET until_ms = 1"))
+        await billing._life.renew()
+        passed = await asyncio.gather(*(call(billing, key) for _ in range(400)))
+        assert sum(passed) == 30
+        for hold in holds:
+            billing.settle(hold, a_row(key, PRICE))
+    assert await sums(database) == (350, 0, 350, 50)
+
+
 async def test_a_call_waits_for_a_process_that_stalled(start: Start, database: Database) -> None:
     key = a_key(total=10**6)
     async with start(database) as billing:

@@ -70,6 +70,8 @@ class Billing:
         self._tasks: asyncio.TaskGroup | None = None
         self._written = True
         self._failed = False
+        self._lost = False
+        """The lease was over: what was reserved under it is not ended yet, and would count a second time."""
         life.on_lost.append(self._lose)
 
     @property
@@ -335,6 +337,9 @@ class Billing:
             demand=sum(waiter.amount for waiter in asking),
         )
         try:
+            if self._lost:
+                await self._store.sweep()
+                self._lost = False
             grant = await self._store.resize(ask)
         except StaleOwnerError:
             allowance.lose()
@@ -356,6 +361,7 @@ class Billing:
 
     def _lose(self) -> None:
         """Take what was reserved for gone: the lease was over."""
+        self._lost = True
         for allowance in self._all:
             allowance.lose()
 

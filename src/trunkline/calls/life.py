@@ -8,7 +8,7 @@ from trunkline.core.state import Leases, StorageError
 
 TTL_S = 3.0
 RENEW_S = 1.0
-REGAIN_S = 5.0
+REGAIN_S = 15.0
 MARGIN_S = 0.5
 """This long before others may think so, the process itself takes its lease for over."""
 
