@@ -24,6 +24,8 @@ from trunkline.jobs.tools import STEPS, Step, Tools, Workflows
 TICK_S = 1.0
 PRUNE_S = 600.0
 AGAIN_S = 5.0
+EARLY = 4
+"""Jobs at a time that are begun before DBOS is up: it is for the first ones, not for a flood."""
 PATIENCE_S = 60.0
 """How long who waits for a job waits for a database that is away."""
 
@@ -51,6 +53,7 @@ class JobEngine:
         self._make_durable = durable
         self._durable: Workflows | None = None
         self._rising = False
+        self._early: set[str] = set()
         self.up = asyncio.Event()
         """Set when jobs begin here at once."""
         self.elsewhere: Callable[[], Awaitable[None]] | None = None
@@ -217,7 +220,7 @@ class JobEngine:
                 self._due.add(job_id)
 
     async def _begin(self, group: asyncio.TaskGroup) -> None:
-        """Begin what is due, when something is. Jobs do not wait for DBOS, which takes seconds to come up."""
+        """Begin what is due, when something is. The first jobs do not wait for DBOS, which takes seconds to come up."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -226,9 +229,12 @@ class JobEngine:
                 group.create_task(self._bring_up())
             busy = {job_id for job_id, _ in self._steps}
             for job_id in self._due - busy:
+                if self._durable is None and len(self._early) >= EARLY:
+                    break
                 self._due.discard(job_id)
                 self._known.add(job_id)
                 if self._durable is None:
+                    self._early.add(job_id)
                     group.create_task(self._go_through(job_id))
                 else:
                     await self._ensure(job_id, self._durable)
@@ -248,6 +254,7 @@ class JobEngine:
                 raise
             else:
                 self._durable = durable
+                self._news.set()
 
     async def _go_through(self, job_id: str) -> None:
         """Run a job without DBOS; should this process die, who claims the job begins it there."""
@@ -257,6 +264,8 @@ class JobEngine:
                     return
         except Exception:
             log.exception("job %s broke", job_id)
+        finally:
+            self._early.discard(job_id)
 
     async def _ensure(self, job_id: str, durable: Workflows) -> None:
         try:
