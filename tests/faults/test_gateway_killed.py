@@ -89,7 +89,7 @@ async def test_a_hundred_films_at_once_survive_their_gateway(tmp_path: Path) -> 
         home = Home(tmp_path, to_films(provider.url))
         async with home.gateway() as first, home.books() as books:
             answers = await asyncio.gather(*(first.ask(film({"polls": 8})) for _ in range(100)))
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 while len(provider.submits) < 100:  # noqa: ASYNC110 - seen from outside
                     await asyncio.sleep(0.1)
             jobs = [answer.headers["x-trunkline-job-id"] for answer in answers]

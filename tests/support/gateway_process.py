@@ -123,14 +123,14 @@ class Books:
 
     async def reached(self, job_id: str, *states: JobState) -> Job:
         """Wait until the job is in one of these states."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while (job := await self.jobs.get(job_id)) is None or job.state not in states:  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.02)
             return job
 
     async def claimed(self, job_id: str) -> None:
         """Wait until another process than the first has the job."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while (job := await self.jobs.get(job_id)) is None or job.generation == 1:  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.02)
 
