@@ -27,7 +27,7 @@ TICK_S = 0.25
 IDLE_TICKS = 2
 """An allowance that nobody used for so long gives back what is free."""
 SWEEP_TICKS = 20
-PATIENCE_S = 1.5
+PATIENCE_S = 5.0
 """How long a call waits for money that other processes hold without using it."""
 ASK_AGAIN_S = 0.1
 MOST_ROWS = 20_000

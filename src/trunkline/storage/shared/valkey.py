@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 WAIT_S = 2.0
 """Until Valkey is taken for lost."""
+TURN_S = 10.0
+"""How long one waits for a connection that others use: a burst on a busy machine is no loss of Valkey."""
 CONNECTIONS = 16
 
 
@@ -28,7 +30,7 @@ def connect(url: str, connections: int = CONNECTIONS) -> "tuple[Redis, tuple[typ
     pool = BlockingConnectionPool.from_url(
         url.replace("valkey", "redis", 1),
         max_connections=connections,
-        timeout=WAIT_S,
+        timeout=TURN_S,
         socket_timeout=WAIT_S,
         socket_connect_timeout=WAIT_S,
         retry=Retry(NoBackoff(), 1),  # after a restart of Valkey every pooled connection is dead once
