@@ -5,6 +5,7 @@ were cut, what we write reads back, and `inspect` has a place for every departur
 """
 
 import sys
+import time
 from pathlib import Path
 
 import atheris
@@ -25,6 +26,9 @@ with atheris.instrument_imports(include=["trunkline"]):
 
 FOLDER = ROOT / ".fuzz"
 DIALECTS = list(CHAT_DIALECTS)
+CPU_S = 5.0
+"""The most that an input may take: on a busy machine the clock says nothing."""
+STALLED_S = 600
 WORDS = (
     b"data: ", b"data:", b"\n\n", b"\r\n", b"\r", b"[DONE]", b"event: error", b": c", b"id: 1", b"retry: 1",
     b'{"choices":[',
@@ -61,6 +65,7 @@ def check(data: bytes) -> None:
     """One input: the first two bytes choose the dialect and the cut."""
     if len(data) < 2:
         return
+    begun = time.process_time()
     dialect, cut, data = DIALECTS[data[0] % len(DIALECTS)], data[1], data[2:]
     events = read(data, 0, dialect)
     grammar = Grammar()
@@ -78,6 +83,7 @@ def check(data: bytes) -> None:
     assert finished[0] == finished[1]
     report = examine(data)
     assert all(0 <= each.offset <= len(data) for each in report.departures)
+    assert time.process_time() - begun < CPU_S
 
 
 def seeds() -> Path:
@@ -97,7 +103,7 @@ def main() -> None:
     """Fuzz for the seconds that are asked for."""
     seconds = sys.argv[1] if len(sys.argv) > 1 else "600"
     options = [
-        f"-max_total_time={seconds}", "-max_len=8192", "-timeout=20", "-rss_limit_mb=2048",
+        f"-max_total_time={seconds}", "-max_len=8192", f"-timeout={STALLED_S}", "-rss_limit_mb=2048",
         f"-dict={FOLDER / 'words'}", f"-artifact_prefix={FOLDER}/", str(seeds()),
     ]  # fmt: skip
     atheris.Setup([sys.argv[0], *options], check)
