@@ -43,6 +43,13 @@ BAD = [
     (b"[1]", 400, "invalid_json", None),
     (b"\xff{}", 400, "invalid_json", None),
     (b"[" * 100_000, 400, "invalid_json", None),
+    (b'{"model":"m","messages":[{"role":"user","content":"a\xff"}]}', 400, "invalid_json", None),
+    (
+        b'{"model":"m","messages":[{"role":"user","content":"a"}],"user":"' + "é".encode() * (1 << 19) + b'\xc3"}',
+        400,
+        "invalid_json",
+        None,
+    ),
     (chat("") | {"model": ""}, 400, "missing_required_parameter", "model"),
     ({"messages": [{"role": "user", "content": "x"}]}, 400, "missing_required_parameter", "model"),
     ({"model": 3, "messages": []}, 400, "invalid_value", "model"),

@@ -152,6 +152,14 @@ def test_half_a_character_stays_one() -> None:
     assert b"\\ud83d" in unwrap(b'"data: {\\"a\\":\\"\\ud83d\\"}\\n\\n"').data
 
 
+def test_log_records_whose_text_is_no_utf8_come_off() -> None:
+    fire, broken = "火".encode(), b"\xff"
+    records = [json.dumps({"msg": line.decode()}, ensure_ascii=False).encode() + b"\n" for line in LINES]
+    assert unwrap(b"".join(records).replace(fire, broken)).data.strip() == STREAM.replace(fire, broken).strip()
+    entry = json.dumps({"comment": {"text": "?"}} | har_entry(text=TEXT)).encode().replace(b"?", b"\xff")
+    assert unwrap(entry).data == STREAM
+
+
 @given(st.binary(max_size=400))
 def test_nothing_raises(data: bytes) -> None:
     unwrap(data)

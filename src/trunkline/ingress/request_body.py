@@ -1,5 +1,6 @@
 """Reading a client's JSON body member by member, with errors that name the member."""
 
+import codecs
 from typing import TypeVar
 
 import msgspec
@@ -10,11 +11,17 @@ from trunkline.wire.frame import UNREADABLE
 
 T = TypeVar("T")
 _fields = msgspec.json.Decoder(dict[str, Raw])
+PIECE_BYTES = 1 << 20
 STRING = msgspec.json.Decoder(str)
 
 
 def read_fields(body: bytes) -> dict[str, Raw]:
-    """Split a body into its top-level members, each as it was sent. Raises GatewayError `invalid_json` (400)."""
+    """Split a body into its top-level members, each as it was sent. Raises GatewayError `invalid_json` (400).
+
+    What is in the members is looked at later, or by the upstream only; but it is UTF-8 (RFC 8259, section 8.1).
+    """
+    if not body.isascii() and not is_utf8(body):
+        raise GatewayError("invalid_json", "The body is not valid JSON: it is not UTF-8.")
     try:
         return _fields.decode(body)
     except msgspec.ValidationError:
@@ -23,6 +30,18 @@ def read_fields(body: bytes) -> dict[str, Raw]:
         raise GatewayError("invalid_json", f"The body is not valid JSON: {error}.") from None
     except RecursionError:
         raise GatewayError("invalid_json", "The body is nested too deeply.") from None
+
+
+def is_utf8(body: bytes) -> bool:
+    """Say whether bytes are UTF-8, without a second copy of them all."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(body), PIECE_BYTES):
+            decoder.decode(body[start : start + PIECE_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def typed(fields: dict[str, Raw], name: str, kind: "msgspec.json.Decoder[T]", allowed: str) -> T | None:

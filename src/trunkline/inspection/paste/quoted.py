@@ -71,7 +71,7 @@ def json_lines(data: bytes) -> Unwrapped | None:
     out = Unwrapped(data)
     for start, text, members in objects:
         value = bytes(members.get(name, b""))
-        if value[:1] != b'"' or not _STREAM_STRING.match(msgspec.json.decode(value).encode("utf-8", "replace")):
+        if value[:1] != b'"' or not _STREAM_STRING.match(_text(value).encode("utf-8", "replace")):
             continue
         at = start + text.index(value)
         _decode(data, at + 1, at + len(value) - 1, out, as_bytes=False)
@@ -93,6 +93,11 @@ def _is_stream(value: Raw) -> bool:
     """Say whether a member is a string with an event, or a whole stream, in it."""
     text = bytes(value)
     return re.match(rb'"\s*(?:data: ?[\[{]|HTTP/\d|\{\s*\\"id\\"|event: ?\w)', text) is not None
+
+
+def _text(literal: bytes) -> str:
+    """Give what a JSON string says; its bytes may be no UTF-8, for nobody has looked at them."""
+    return msgspec.json.decode(literal.decode("utf-8", "replace"), type=str)
 
 
 def _is_json(text: bytes) -> bool:
@@ -171,7 +176,7 @@ def har(data: bytes, head: Head) -> Unwrapped | None:
         return None
     best = max(answers, key=lambda answer: len(STREAM.findall(_har_body(answer.content))))
     content = best.content
-    text = next((found for found in _TEXT.finditer(data) if msgspec.json.decode(found.group(1)) == content.text), None)
+    text = next((found for found in _TEXT.finditer(data) if _text(found.group(1)) == content.text), None)
     if text is None:
         return None
     head.status = best.status
