@@ -8,7 +8,7 @@ from trunkline.calls.traces import Exchange, Trace, Traces
 from trunkline.core.jobs import Job
 from trunkline.core.ports import HttpClient, HttpError, HttpRequest, HttpResponse
 from trunkline.core.secret import SHORT_CHARS
-from trunkline.telemetry.recorder import PRIVATE_HEADER, RecordedResponse, shown, shown_headers
+from trunkline.telemetry.recorder import PRIVATE_HEADER, RecordedResponse, exchange_of, shown, shown_headers
 
 PART_BYTES = 16 * 1024
 """What is kept of one answer; of pictures and films: nothing."""
@@ -105,18 +105,8 @@ class _Keeper:
 
     async def keep(self, name: str, facts: Mapping[str, str], reads: list[tuple[float, bytes]]) -> None:  # noqa: ARG002 - the port's
         """Add it to the job's trace."""
-        exchange = Exchange(
-            request=self._request,
-            asked_s=self._asked_s,
-            took_s=time.monotonic() - self._sent_at,
-            status=int(facts["status"]),
-            headers=[(key[7:], value) for key, value in facts.items() if key.startswith("header-")],
-            size=int(facts["size"]),
-            truncated="truncated" in facts,
-            ended=facts["ended"],
-            reads=reads,
-        )
-        await self._trace.add(exchange)
+        took_s = time.monotonic() - self._sent_at
+        await self._trace.add(exchange_of(facts, reads, request=self._request, asked_s=self._asked_s, took_s=took_s))
 
 
 def _secrets(request: HttpRequest) -> list[bytes]:

@@ -88,6 +88,28 @@ class FileRecorder:
             total -= sizes[path]
 
 
+def exchange_of(
+    facts: Mapping[str, str],
+    reads: list[tuple[float, bytes]],
+    *,
+    request: str = "",
+    asked_s: float = 0.0,
+    took_s: float = 0.0,
+) -> traces.Exchange:
+    """Write what a `Keeper` is given as an exchange of a trace."""
+    return traces.Exchange(
+        request=request,
+        asked_s=asked_s,
+        took_s=took_s,
+        status=int(facts["status"]),
+        headers=[(key[7:], value) for key, value in facts.items() if key.startswith("header-")],
+        size=int(facts["size"]),
+        truncated="truncated" in facts,
+        ended=facts["ended"],
+        reads=reads,
+    )
+
+
 class Tracer:
     """Implements `calls.upstreams.Recorder` around another: the calls that are to be traced are kept in memory too."""
 
@@ -105,14 +127,6 @@ class Tracer:
     async def keep(self, name: str, facts: Mapping[str, str], reads: list[tuple[float, bytes]]) -> None:  # noqa: ARG002 - the port's
         """Keep an exchange in memory."""
         provider, _, upstream_model = facts["target"].partition(":")
-        exchange = traces.Exchange(
-            status=int(facts["status"]),
-            headers=[(key[7:], value) for key, value in facts.items() if key.startswith("header-")],
-            size=int(facts["size"]),
-            truncated="truncated" in facts,
-            ended=facts["ended"],
-            reads=reads,
-        )
         await self._kept.keep(
             traces.Trace(
                 request_id=facts["call"],
@@ -120,7 +134,7 @@ class Tracer:
                 provider=provider,
                 upstream_model=upstream_model,
                 started_at=datetime.fromisoformat(facts["recorded"]).timestamp(),
-                exchanges=[exchange],
+                exchanges=[exchange_of(facts, reads)],
             )
         )
 
