@@ -1,6 +1,7 @@
 """Streams that are followed: one suite for the database and for Valkey."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
 
 import pytest
@@ -36,8 +37,8 @@ async def logs(request: pytest.FixtureRequest, database: Database) -> AsyncItera
 
 
 @pytest.fixture
-def stream(request: pytest.FixtureRequest) -> StoredStream:
-    return StoredStream(id=f"str_{id(request)}", key_id="k", owner="me")
+def stream() -> StoredStream:
+    return StoredStream(id=f"str_{secrets.token_hex(8)}", key_id="k", owner="me")
 
 
 async def all_of(log: EventLog, stream_id: str, after: int = 0) -> list[tuple[int, bytes]]:
