@@ -159,6 +159,12 @@ class Attempt:
         response, line = self._response, self._line
         assert response is not None  # noqa: S101 - `first` has opened it
         self._take = take
+        try:
+            await self._piped(response, line, take)
+        finally:
+            self._take = _nobody  # it holds this attempt: without a cycle both go at once
+
+    async def _piped(self, response: HttpResponse, line: ChatLine, take: Take) -> None:
         while not self.over:
             self._later = b""
             self._deadline.arm(self._limit())

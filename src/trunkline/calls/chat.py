@@ -138,7 +138,10 @@ class ChatCall:
         if attempt is None or attempt.over:
             return True
         self._tell = take
-        await attempt.pipe(self._piped)
+        try:
+            await attempt.pipe(self._piped)
+        finally:
+            del self._tell  # who takes holds this call: without a cycle both go at once
         return attempt.over
 
     def _piped(self, events: list[Event]) -> bool:
