@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from gateway import chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, Script, raw_upstream
+from text_upstream import HEAD
 
 from trunkline.core.keys import KeyChanges
 from trunkline.core.money import Budget, LedgerRow
@@ -54,6 +55,7 @@ def tables(first: str, second: str, hedge_s: float) -> dict[str, Any]:
         "m": {
             "targets": ["up:a", "other:b"],
             "hedge_s": hedge_s,
+            "timeouts": {"idle_s": 2},
             "price": {"input_per_mtok": 2.0, "output_per_mtok": 8.0},
         }
     }
@@ -121,6 +123,19 @@ async def test_a_first_that_fails_is_a_fallback(tmp_path: Path, *, hedged: bool)
     assert '"content":"second"' in text
     assert answer.headers["x-trunkline-fallback-from"] == "up:a"
     assert [(row.provider, row.end_reason) for row in rows] == [("other", "completed")]
+
+
+async def test_a_winner_that_falls_silent_is_not_waited_for(tmp_path: Path) -> None:
+    async def second(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + chunk({"role": "assistant", "content": "begun"}))
+        await peer.gone()
+
+    (_, text), rows, _ = await race(tmp_path, Upstream("", None), second)
+    assert '"content":"begun"' in text
+    assert "upstream_timeout" in text
+    assert "[DONE]" not in text
+    assert sorted(row.end_reason for row in rows) == ["cancelled", "timeout"]
 
 
 async def test_both_fail(tmp_path: Path) -> None:

@@ -3,18 +3,19 @@
 import random
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Stoppable:
-    """Has `start` and `stop`."""
-
+class Stoppable(ABC):
+    @abstractmethod
     def start(self) -> None:
-        raise NotImplementedError
+        """Start it, and wait until it answers."""
 
+    @abstractmethod
     def stop(self) -> None:
-        raise NotImplementedError
+        """Stop it at once, as a crash does."""
 
     @contextmanager
     def away(self) -> Iterator[None]:

@@ -160,11 +160,11 @@ class Attempt:
         assert response is not None  # noqa: S101 - `first` has opened it
         self._take = take
         try:
-            await self._piped(response, line, take)
+            await self._hand_on(response, line, take)
         finally:
             self._take = _nobody  # it holds this attempt: without a cycle both go at once
 
-    async def _piped(self, response: HttpResponse, line: ChatLine, take: Take) -> None:
+    async def _hand_on(self, response: HttpResponse, line: ChatLine, take: Take) -> None:
         while not self.over:
             self._later = b""
             self._deadline.arm(self._limit())

@@ -1,10 +1,11 @@
 """A time limit that moves: one timer a call, whatever the number of reads."""
 
 import asyncio
+from typing import Any
 
 
 class Deadline:
-    """Cancels the current task's wait when the time is over; only while it is armed.
+    """Cancels a task's wait when the time is over; only while it is armed. The task is the last one that armed it.
 
     `asyncio.timeout` would cost a timer for each read; this one looks again when its timer fires.
     """
@@ -13,9 +14,7 @@ class Deadline:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a running coroutine has one
-        self._task = task
+        self._task: asyncio.Task[Any] | None = None
         self._armed = False
         self._handle: asyncio.TimerHandle | None = None
         self._fires_at = 0.0
@@ -26,6 +25,7 @@ class Deadline:
         """Limit the wait that comes now to an instant of the loop's clock."""
         self.when = when
         self._armed = True
+        self._task = asyncio.current_task() or self._task  # of none in a callback
         if self._handle is None or when < self._fires_at:
             if self._handle is not None:
                 self._handle.cancel()
@@ -37,8 +37,9 @@ class Deadline:
         self._armed = False
 
     def close(self) -> None:
-        """Let the timer go."""
+        """Let the timer go, and the task, which may hold what it did."""
         self._armed = False
+        self._task = None
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -48,7 +49,7 @@ class Deadline:
         if not self.expired:
             return False
         self.expired = False
-        return self._task.uncancel() == 0
+        return self._task is not None and self._task.uncancel() == 0
 
     def _fire(self) -> None:
         self._handle = None
@@ -58,5 +59,6 @@ class Deadline:
             self._fires_at = self.when
             self._handle = self._loop.call_at(self.when, self._fire)
             return
-        self.expired = True
-        self._task.cancel()
+        if self._task is not None:
+            self.expired = True
+            self._task.cancel()

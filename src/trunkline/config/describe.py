@@ -79,4 +79,4 @@ def _description(hint: Any) -> str:
 def _schema_of(cls: type) -> dict[str, Any]:
     if cls is Secret:
         return {"type": "string"}
-    raise NotImplementedError(cls)
+    raise TypeError(f"the schema has no word for {cls}")

@@ -74,10 +74,14 @@ class Response:
         if self._connection is not None:
             self._connection.fail("reset", "the answer was closed before its end")
 
+    def check(self) -> None:
+        """Raise how the exchange broke: each time anew, for what is kept and raised holds whoever it passed through."""
+        if self.error is not None:
+            raise HttpError(self.error.kind, str(self.error), sent=self.error.sent)
+
     async def _read_plain(self) -> bytes:
         while not self._pieces:
-            if self.error is not None:
-                raise self.error
+            self.check()
             if self._ended or self._connection is None:
                 return b""
             await self._connection.event()
@@ -216,8 +220,7 @@ class Connection(asyncio.Protocol):
             self._push()
         try:
             while not response.status:
-                if response.error is not None:
-                    raise response.error
+                response.check()
                 await self.event()
         except (asyncio.CancelledError, GeneratorExit):
             response.drop()
@@ -291,6 +294,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange as the way the connection went says."""
         self._owner.gone(self)
+        del self._parser  # it holds this connection
         if self._response is None:
             return
         if self._to_eof and exc is None:

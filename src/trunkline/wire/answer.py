@@ -1,5 +1,6 @@
 """What the decoders of all languages but OpenAI's have in common: from typed objects to events."""
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Raw, Struct
@@ -32,7 +33,7 @@ MAX_CHOICES = 128
 _LARGE = 1024 * 1024
 
 
-class AnswerDecoder(Generic[S]):
+class AnswerDecoder(ABC, Generic[S]):
     """Frames → events. A language says in `read` what one of its objects means; it calls the verbs below."""
 
     kind: ClassVar[type[Any]]
@@ -73,9 +74,9 @@ class AnswerDecoder(Generic[S]):
             state.close(self._out)
         return self._take()
 
+    @abstractmethod
     def read(self, value: S) -> bool:
         """Read one object; say whether it meant anything in this language."""
-        raise NotImplementedError
 
     def start(self, id: str | None = "", model: str | None = "", created: int = 0) -> None:  # noqa: A002 - the wire's
         """Begin the answer, if it has not begun."""

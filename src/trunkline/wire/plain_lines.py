@@ -1,6 +1,7 @@
 """Readers of streams that are no JSON events: events of plain text, and lines of JSON behind a one-letter code."""
 
 import re
+from abc import ABC, abstractmethod
 
 from trunkline.core.notes import Notes
 from trunkline.wire.frame import MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
@@ -9,7 +10,7 @@ _NAME_BYTES = 32
 _EOL = re.compile(rb"\r\n|\n|\r")
 
 
-class _LineReader:
+class _LineReader(ABC):
     """Cuts bytes into lines, however they end, and keeps what is held within bounds."""
 
     def __init__(self, parse: Parse, notes: Notes, line: int = 1) -> None:
@@ -79,8 +80,9 @@ class _LineReader:
         except UNREADABLE:
             return None
 
+    @abstractmethod
     def _read_line(self, line: bytes, frames: list[Frame]) -> None:
-        raise NotImplementedError
+        """Read one line, whole, without its end."""
 
 
 class CodedLineReader(_LineReader):
