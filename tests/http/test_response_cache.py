@@ -1,11 +1,9 @@
-"""Answers from the response cache: for the same key and request, streamed or not, one provider's call for all."""
+"""Answers from the response cache, for the same key and request, streamed or not."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from gateway import Answer, Gateway, chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 
@@ -34,12 +32,10 @@ ASKED = {"x_trunkline_cache": "true"}
 
 
 class Upstream:
-    """Numbers its answers; waits for `go` in their middle; breaks those that the prompt `break` asks for."""
+    """Numbers its answers."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.go = asyncio.Event()
-        self.go.set()
 
     async def __call__(self, peer: Peer) -> None:
         _, body = await peer.request()
@@ -51,9 +47,7 @@ class Upstream:
             await peer.answer(json.dumps(whole).encode(), "content-type: application/json")
             return
         await peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + chunk({"content": text}))
-        await self.go.wait()
-        if b"break" not in body:
-            await peer.send(chunk({"content": "."}) + chunk({}, "stop", usage=USAGE) + b"data: [DONE]\n\n")
+        await peer.send(chunk({"content": "."}) + chunk({}, "stop", usage=USAGE) + b"data: [DONE]\n\n")
 
 
 def priced(url: str) -> dict[str, Any]:
@@ -109,42 +103,6 @@ async def test_answers_are_of_their_key(tmp_path: Path) -> None:
         wrong = await gate.ask(chat(), authorization=anna, x_trunkline_cache="perhaps")
         assert wrong.status == 400
         assert (await wrong.json())["error"]["message"] == "X-Trunkline-Cache is 'perhaps'; allowed are true, false."
-
-
-async def test_those_who_wait_have_the_answer_of_the_first(tmp_path: Path) -> None:
-    upstream = Upstream()
-    upstream.go.clear()
-    async with raw_upstream(upstream) as served, gateway(tmp_path, priced(served.url)) as gate:
-        body = chat(stream=True)
-        first = await gate.ask(body, **ASKED)
-        data = json.dumps(body).encode()
-        others = [await gate.send("POST", "/v1/chat/completions", data, **ASKED) for _ in range(5)]
-        await asyncio.sleep(0.2)
-        upstream.go.set()
-        assert await text_of(first) == "answer 1."
-        for other in others:
-            await other.read_head()
-            assert other.headers["x-trunkline-cache"] == "hit"
-            assert await text_of(other) == "answer 1."
-    assert upstream.asked == 1
-
-
-@pytest.mark.parametrize("leaves", [True, False])
-async def test_where_there_is_no_answer_the_next_one_asks(tmp_path: Path, leaves: bool) -> None:  # noqa: FBT001
-    upstream = Upstream()
-    upstream.go.clear()
-    async with raw_upstream(upstream) as served, gateway(tmp_path, priced(served.url)) as gate:
-        body = chat(stream=True) if leaves else chat(stream=True, user="break")
-        first = await gate.ask(body, **ASKED)
-        other = await gate.send("POST", "/v1/chat/completions", json.dumps(body).encode(), **ASKED)
-        await asyncio.sleep(0.2)
-        if leaves:
-            first.leave()
-        upstream.go.set()
-        await other.read_head()
-        assert other.headers["x-trunkline-cache"] == "miss"
-        assert "answer 2" in (await other.body()).decode()
-    assert upstream.asked == 2
 
 
 EVENTS: list[Event] = [

@@ -82,7 +82,7 @@ class Attempt:
         self._pieces: list[bytes] = []  # of an unstreamed answer, or of an error
         self._held_bytes = 0  # of the event that is not whole, or of the answer
         self._take: Take = _nobody
-        self._later = b""  # of a large event that may be whole, to be read in a turn of its own
+        self._later = b""  # of a large event that may be whole, to be read in a turn of its own; also by who reads next
         self.refused_stream_options = False
 
     @property
@@ -125,7 +125,7 @@ class Attempt:
         while True:
             self._deadline.arm(self._limit())
             try:
-                data = await response.read()
+                data = self._later or await response.read()
             except HttpError as error:
                 return line.feed(b"".join(self._pieces)) + line.close(f"the upstream's connection broke: {error}")
             except asyncio.CancelledError:
@@ -171,9 +171,9 @@ class Attempt:
             try:
                 if await response.pipe(self._fed):
                     events = line.close(labelled=_is_json(response))
-                elif self._later:
-                    events = await self._feed_large(self._later)
-                    self._held_bytes = 0 if events else self._held_bytes + len(self._later)
+                elif data := self._later:
+                    events = await self._feed_large(data)
+                    self._held_bytes = 0 if events else self._held_bytes + len(data)
                 else:
                     return
             except HttpError as error:
@@ -206,9 +206,11 @@ class Attempt:
 
     async def _feed_large(self, data: bytes) -> list[Event]:
         """Read on in an event that is large, and may be whole by now."""
+        self._later = data
         async with self._large:
             for _ in range(TURNS_BETWEEN):
                 await asyncio.sleep(0)
+            self._later = b""
             return self._line.feed(data)
 
     async def _whole(self) -> list[Event]:
