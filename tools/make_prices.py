@@ -16,12 +16,14 @@ KEYS = {
     "input_mtok": "input",
     "cache_read_mtok": "cached",
     "cache_write_mtok": "cache_write",
+    "cache_write_1h_mtok": "cache_write_1h",
     "output_mtok": "output",
     "output_reasoning_mtok": "reasoning",
     "input_audio_mtok": "audio_input",
     "output_audio_mtok": "audio_output",
     "input_image_mtok": "image_input",
     "output_image_mtok": "image_output",
+    "requests_kcount": "request",
 }
 
 
@@ -54,10 +56,13 @@ def usd(value: Any) -> Any:
 
 def prices(prices: Any) -> list[dict[str, Any]]:
     """Give a model's prices, the last that is in force counts: since when, from when to when of the day, how much."""
-    given = prices if isinstance(prices, list) else [types.ConditionalPrice(prices=prices)]
+    several = prices if isinstance(prices, list) else [types.ConditionalPrice(prices=prices)]
     found = []
-    for item in given:
-        entry = {short: usd(value) for key, short in KEYS.items() if (value := getattr(item.prices, key)) is not None}
+    for item in several:
+        given = {short: value for key, short in KEYS.items() if (value := getattr(item.prices, key)) is not None}
+        if "request" in given:
+            given["request"] *= 1000
+        entry = {short: usd(value) for short, value in given.items()}
         if isinstance(item.constraint, types.StartDateConstraint):
             entry["since"] = str(item.constraint.start_date)
         elif isinstance(item.constraint, types.TimeOfDateConstraint):
@@ -72,7 +77,7 @@ def main() -> None:
         {
             "source": f"genai-prices {version('genai-prices')}",
             "license": "MIT License, Copyright (c) Pydantic Services Inc. 2025 to present",
-            "unit": "USD a million tokens",
+            "unit": "USD a million tokens, or requests",
         }
     ]
     for provider in sorted(get_snapshot().providers, key=lambda provider: provider.id):

@@ -1,13 +1,17 @@
 """What a chat becomes in Anthropic's language."""
 
+import json
 from typing import Any
 
 import pytest
 from asking import CONVERSATION, PIXEL, SCHEMA, TOOLS, WEATHER, body, build, refused, target, with_part
 
 from trunkline.core.chat import ChatRequest
+from trunkline.core.events import UsageReported
+from trunkline.core.notes import Notes
 from trunkline.dialects.anthropic_messages import DIALECT
 from trunkline.ingress.openai_chat import parse
+from trunkline.pipeline import ChatLine
 
 NAME = "anthropic_messages"
 
@@ -211,3 +215,18 @@ def test_ids_of_other_providers_are_spelt_as_it_wants() -> None:
     told.append({"role": "tool", "tool_call_id": "fc:1/a", "content": "x"})
     said = body(NAME, messages=told)["messages"]
     assert said[1]["content"][-1]["id"] == said[2]["content"][0]["tool_use_id"] == "fc_1_a"
+
+
+def test_what_the_cache_keeps_for_an_hour_is_counted_apart() -> None:
+    usage = {"input_tokens": 5, "cache_creation_input_tokens": 40, "cache_read_input_tokens": 100}
+    kept = usage | {"cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 30}}
+    events = [
+        {"type": "message_start", "message": {"id": "m", "content": [], "usage": kept}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage | {"output_tokens": 7}},
+        {"type": "message_stop"},
+    ]
+    line = ChatLine(DIALECT, Notes())
+    said = line.feed(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)) + line.close()
+    usages = [event.usage for event in said if isinstance(event, UsageReported)]
+    assert [(one.prompt_tokens, one.cache_write_tokens, one.cache_write_1h_tokens) for one in usages] == [(145, 40, 30)]

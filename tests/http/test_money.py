@@ -192,3 +192,16 @@ async def test_embeddings_cost_what_they_cost(tmp_path: Path) -> None:
     assert (rows["e"].prompt_tokens, rows["e"].cost_microusd, rows["e"].route) == (1000, 2000, "/v1/embeddings")
     assert (rows["uncounted"].prompt_tokens, rows["uncounted"].estimated) == (4, True)
     assert (rows["broken"].end_reason, rows["broken"].cost_microusd) == ("failed", 0)
+
+
+@pytest.mark.parametrize("dearer", [{"cache_control": {"type": "ephemeral"}}, {"modalities": ["text", "audio"]}])
+async def test_what_may_be_dearer_is_set_aside(tmp_path: Path, dearer: dict[str, Any]) -> None:
+    part = {"type": "text", "text": "four" * 1000}
+    tables = priced("http://127.0.0.1:9", input_per_mtok=2, cache_write_per_mtok=4, output_per_mtok=8)
+    tables["models"]["*"]["price"]["audio_output_per_mtok"] = 80
+    plain = chat(max_tokens=100) | {"messages": [{"role": "user", "content": [part]}]}
+    marked = {"messages": [{"role": "user", "content": [part | dearer]}]} if "cache_control" in dearer else dearer
+    async with gateway(tmp_path, tables) as gate:
+        anna = await key(gate, budget=Budget(total=4_500))
+        assert (await gate.ask(plain, authorization=anna)).status == 503
+        assert (await gate.ask(plain | marked, authorization=anna)).status == 402

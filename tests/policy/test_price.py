@@ -1,13 +1,15 @@
 """Prices: as the library genai-prices says, in whole micro-dollars, rounded up; our own for pictures and films."""
 
+import random
 import runpy
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING
+from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 import pytest
 from genai_prices import Usage as TheirUsage
 from genai_prices import calc_price
+from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ from trunkline.core.chat import Target
 from trunkline.core.events import Usage
 from trunkline.core.money import microusd
 from trunkline.core.provider import Price
-from trunkline.policy.price import PriceBook, Shape, Tariff, of_media
+from trunkline.policy.price import PriceBook, Shape, Tariff, _token_prices, of_media
 from trunkline.policy.price_table import PriceTable, tiers_of
 
 NOON = 1_795_003_200_000  # 2026-11-18 12:00 UTC
@@ -68,6 +70,74 @@ def test_tokens_cost_what_the_library_says(
         Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=cached)
     )
     assert ours == int((theirs.total_price * 1_000_000).to_integral_value(rounding=ROUND_CEILING))
+
+
+PARTS = {
+    "cached_tokens": "cache_read_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "cache_write_1h_tokens": "cache_write_1h_tokens",
+    "audio_input_tokens": "input_audio_tokens",
+    "image_input_tokens": "input_image_tokens",
+    "reasoning_tokens": "output_reasoning_tokens",
+    "audio_output_tokens": "output_audio_tokens",
+    "image_output_tokens": "output_image_tokens",
+}
+KINDS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("cached_tokens", "cache_write_tokens", "reasoning_tokens"),
+    ("cache_write_1h_tokens", "audio_output_tokens"),
+    ("audio_input_tokens", "reasoning_tokens", "image_output_tokens"),
+    ("image_input_tokens", "audio_output_tokens"),
+)
+"""Parts that are counted in one call. What of sound and pictures is read from the cache, nobody tells."""
+
+
+def parts_of(chance: random.Random, kinds: tuple[str, ...], prompt: int, completion: int) -> dict[str, int]:
+    """Cut the prompt's and the completion's tokens at random."""
+    found = {}
+    for kind in kinds:
+        if "reasoning" in kind or "output" in kind:
+            found[kind] = chance.randint(0, completion)
+            completion -= found[kind]
+        else:
+            found[kind] = chance.randint(0, prompt)
+            prompt -= found[kind]
+    return found
+
+
+def test_every_model_costs_what_the_library_says() -> None:
+    chance = random.Random(20261128)
+    table = PriceTable(read_price_table())
+    seen = 0
+    for provider in get_snapshot().providers:
+        entries = {entry.id: entry for entry in table._models(provider.id)}
+        for model in provider.models:
+            current = (
+                [price for price in entries[model.id].prices if price.in_force("2026-11-18", "12:00")]
+                if (model.id in entries)
+                else []
+            )
+            if not current or current[-1].input is None:
+                continue
+            tariff = Tariff("", tuple((start, _token_prices(usd)) for start, usd in tiers_of(current[-1])))
+            library = model.get_prices(datetime.fromtimestamp(NOON / 1000, UTC))
+            for kinds in KINDS:
+                prompt, completion = chance.randint(1, chance.choice((9, 9_000, 400_000))), chance.randint(0, 9_000)
+                parts = parts_of(chance, kinds, prompt, completion)
+                theirs = {PARTS[kind]: number for kind, number in parts.items()}
+                if longer := parts.get("cache_write_1h_tokens"):
+                    theirs["cache_write_tokens"] = parts["cache_write_tokens"] = longer
+                cost = library.calc_price(TheirUsage(input_tokens=prompt, output_tokens=completion, **theirs))
+                wanted = cost["total_price"] * 1_000_000
+                ours = tariff.of_tokens(Usage(prompt_tokens=prompt, completion_tokens=completion, **parts))
+                assert ours is not None
+                assert 0 <= ours - wanted < Decimal("1.01"), (
+                    provider.id,
+                    model.id,
+                    parts,
+                )  # one of their prices is 0.18000000000000002
+                seen += 1
+    assert seen > 10_000
 
 
 BOOK = PriceBook(read_price_table)

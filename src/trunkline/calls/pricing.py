@@ -140,7 +140,15 @@ class Pricing:
             )
         outputs = (self._asked_outputs(request) or self._reserve_output_tokens) * request.n
         inputs += ROOM_TOKENS
-        return Usage(prompt_tokens=inputs, completion_tokens=outputs, total_tokens=inputs + outputs)
+        written = inputs if _holds(request, "messages", b'"cache_control"') else 0
+        return Usage(
+            prompt_tokens=inputs,
+            completion_tokens=outputs,
+            total_tokens=inputs + outputs,
+            cache_write_tokens=written,
+            cache_write_1h_tokens=written,
+            audio_output_tokens=outputs if _holds(request, "modalities", b'"audio"') else 0,
+        )
 
     def _asked_outputs(self, request: ChatRequest) -> int:
         for name in ("max_completion_tokens", "max_tokens"):
@@ -149,6 +157,11 @@ class Pricing:
             if as_count(asked):
                 return as_count(asked)
         return 0
+
+
+def _holds(request: ChatRequest, member: str, what: bytes) -> bool:
+    raw = request.fields.get(member)
+    return raw is not None and what in bytes(raw)
 
 
 def unpriced(model: str) -> GatewayError:

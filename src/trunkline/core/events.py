@@ -22,6 +22,8 @@ class Usage(Struct, frozen=True):
     total_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    """Those of them that are kept for an hour."""
     audio_input_tokens: int = 0
     image_input_tokens: int = 0
     reasoning_tokens: int = 0

@@ -51,6 +51,10 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
     input_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens.")] = None
     output_per_mtok: Annotated[Usd | None, Meta(description="A million output tokens.")] = None
     cached_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens read from the cache.")] = None
+    cache_write_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens put into the cache.")] = None
+    reasoning_per_mtok: Annotated[Usd | None, Meta(description="A million output tokens of reasoning.")] = None
+    audio_input_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens that are sound.")] = None
+    audio_output_per_mtok: Annotated[Usd | None, Meta(description="A million output tokens that are sound.")] = None
     image_input_per_mtok: Annotated[Usd | None, Meta(description="A million input tokens that are pictures.")] = None
     image_output_per_mtok: Annotated[Usd | None, Meta(description="A million output tokens that are pictures.")] = None
     per_image: Annotated[

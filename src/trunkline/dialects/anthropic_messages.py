@@ -39,6 +39,7 @@ class _Usage(Struct):
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: dict[str, Any] | None = None
     output_tokens_details: dict[str, Any] | None = None
 
 
@@ -159,6 +160,7 @@ class Decoder(AnswerDecoder[_Event]):
         prompt = as_count(usage.input_tokens) + cached + written
         if prompt < counted.prompt_tokens:
             prompt, cached, written = counted.prompt_tokens, counted.cached_tokens, counted.cache_write_tokens
+        longer = as_count(as_dict(usage.cache_creation).get("ephemeral_1h_input_tokens"))
         completion = max(as_count(usage.output_tokens), counted.completion_tokens)
         self._counted = Usage(
             prompt_tokens=prompt,
@@ -166,6 +168,7 @@ class Decoder(AnswerDecoder[_Event]):
             total_tokens=prompt + completion,
             cached_tokens=cached,
             cache_write_tokens=written,
+            cache_write_1h_tokens=max(longer, counted.cache_write_1h_tokens),
             reasoning_tokens=as_count(as_dict(usage.output_tokens_details).get("thinking_tokens")),
         )
 

@@ -24,17 +24,22 @@ SLOT_MS = 1_800_000
 
 
 class TokenPrices(Struct, frozen=True):
-    """What one token costs, in millionths of a micro-dollar, by kind; counts of a kind are not in the general ones."""
+    """What one token costs, in millionths of a micro-dollar, by kind; counts of a kind are not in the general ones.
+
+    `request` is what a call costs beside its tokens.
+    """
 
     input: int
     output: int
     cached: int
     cache_write: int
+    cache_write_1h: int
     reasoning: int
     audio_input: int
     audio_output: int
     image_input: int
     image_output: int
+    request: int
 
 
 class Tariff(Struct, frozen=True):
@@ -74,22 +79,25 @@ class Tariff(Struct, frozen=True):
             or usage.audio_output_tokens
             or usage.image_output_tokens
         ):  # most calls
-            return -(-(usage.prompt_tokens * price.input + usage.completion_tokens * price.output) // PICO)
+            total = usage.prompt_tokens * price.input + usage.completion_tokens * price.output
+            return -(-(total + price.request) // PICO) if usage.prompt_tokens or usage.completion_tokens else 0
         cached, audio_in, image_in = usage.cached_tokens, usage.audio_input_tokens, usage.image_input_tokens
         reasoning, audio_out, image_out = usage.reasoning_tokens, usage.audio_output_tokens, usage.image_output_tokens
-        written = usage.cache_write_tokens
+        written, longer = usage.cache_write_tokens, min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
         plain_in = max(0, usage.prompt_tokens - cached - written - audio_in - image_in)
         plain_out = max(0, usage.completion_tokens - reasoning - audio_out - image_out)
         total = (
             plain_in * price.input
             + cached * price.cached
-            + written * price.cache_write
+            + (written - longer) * price.cache_write
+            + longer * price.cache_write_1h
             + audio_in * price.audio_input
             + image_in * price.image_input
             + plain_out * price.output
             + reasoning * price.reasoning
             + audio_out * price.audio_output
             + image_out * price.image_output
+            + price.request
         )
         return -(-total // PICO)
 
@@ -179,6 +187,10 @@ def _given(price: Price, source: str) -> ByTokens | None:
         "input": price.input_per_mtok,
         "output": price.output_per_mtok,
         "cached": price.cached_per_mtok,
+        "cache_write": price.cache_write_per_mtok,
+        "reasoning": price.reasoning_per_mtok,
+        "audio_input": price.audio_input_per_mtok,
+        "audio_output": price.audio_output_per_mtok,
         "image_input": price.image_input_per_mtok,
         "image_output": price.image_output_per_mtok,
     }
@@ -191,6 +203,7 @@ def _token_prices(usd: Mapping[str, Decimal]) -> TokenPrices:
     free = Decimal(0)
     inputs, outputs = usd.get("input", usd.get("image_input", free)), usd.get("output", usd.get("image_output", free))
     general = {name: outputs if name in OUTPUTS else inputs for name in TokenPrices.__struct_fields__}
+    general |= {"cache_write_1h": usd.get("cache_write", inputs), "request": free}
     return TokenPrices(**{name: _pico(usd.get(name, price)) for name, price in general.items()})
 
 

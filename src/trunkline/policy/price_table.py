@@ -14,7 +14,7 @@ from msgspec import Struct
 Clause = list[Any]
 """Kind (`=` is, `^` begins, `$` ends, `*` holds, `~` matches, `|` any of, `&` all of), then a text or clauses."""
 Usd = str | list[str | list[int | str]]
-"""Dollars a million tokens; or those, and `[from more input tokens than, dollars]` in ascending order."""
+"""Dollars a million tokens, or requests; or those, and `[from more input tokens than, dollars]` in ascending order."""
 
 
 class TableProvider(Struct, rename={"name": "provider"}):
@@ -31,12 +31,14 @@ class TablePrice(Struct, kw_only=True):
     input: Usd | None = None
     cached: Usd | None = None
     cache_write: Usd | None = None
+    cache_write_1h: Usd | None = None
     output: Usd | None = None
     reasoning: Usd | None = None
     audio_input: Usd | None = None
     audio_output: Usd | None = None
     image_input: Usd | None = None
     image_output: Usd | None = None
+    request: Usd | None = None
     since: str = ""
     hours: tuple[str, str] | None = None
 
