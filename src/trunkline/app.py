@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.routing import Route, Router
 
 from trunkline import web
 from trunkline.app_admin import admin_api
@@ -178,9 +178,9 @@ class Application:
         self.metrics.open_jobs = self._media.engine.open_jobs
         self.metrics.health = targets.health
 
-    def _asgi(self, admin: list[Route]) -> Starlette:
+    def _asgi(self, admin: list[Route]) -> Router:
         """Make the application that answers whatever is not a hot route."""
-        return Starlette(
+        return Router(
             routes=[
                 *admin,
                 *system_routes(self.live, self._metrics_page, self.models, started_s=time.time_ns() // 1_000_000_000),
@@ -190,8 +190,8 @@ class Application:
             middleware=[
                 Middleware(Cors, live=self.live),
                 Middleware(OperatorOnly, admin_key=self.config.server.admin_key, loopback=self.loopback),
+                Middleware(ExceptionMiddleware, handlers={GatewayError: gateway_error}),
             ],
-            exception_handlers={GatewayError: gateway_error},
             lifespan=self._lifespan,
         )
 
@@ -230,7 +230,7 @@ class Application:
         await self._database.close()
 
     @asynccontextmanager
-    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, _app: object) -> AsyncIterator[None]:
         """Own what lives as long as the server: money, keys, embedded models, connections."""
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(work()) for work in self._works()]

@@ -1,9 +1,13 @@
 import gzip
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 import httpx2
 import pytest
-from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.routing import Router
 
 from trunkline.http import pages
 
@@ -17,11 +21,15 @@ FILES = {
 
 
 async def get(path: str, files: Mapping[str, bytes] = FILES, **headers: str) -> httpx2.Response:
-    app = Starlette(routes=pages.routes(files, "Nobody ran npm."))
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://gateway") as client:
-        return await client.get(
-            path, headers={"accept-encoding": "identity"} | {k.replace("_", "-"): v for k, v in headers.items()}
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        built = {name: Path(folder, str(number)) for number, name in enumerate(files)}
+        for name, file in built.items():
+            file.write_bytes(files[name])
+        app = Router(pages.routes(built, "Nobody ran npm."), middleware=[Middleware(ExceptionMiddleware)])
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://gateway") as client:
+            return await client.get(
+                path, headers={"accept-encoding": "identity"} | {k.replace("_", "-"): v for k, v in headers.items()}
+            )
 
 
 @pytest.mark.parametrize(("path", "body"), [("/", b"playground"), ("/admin/", b"operator")])

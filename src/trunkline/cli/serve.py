@@ -19,7 +19,6 @@ def serve(
 ) -> None:
     """Serve the OpenAI API, with all providers whose keys are in the environment or the configuration."""
     from trunkline.cli.loading import load_or_exit
-    from trunkline.cli.workers import run_workers
 
     overrides = {"server.listen": listen, "server.data_dir": str(data_dir) if data_dir else None}
     flags = {name: value for name, value in overrides.items() if value}
@@ -27,6 +26,8 @@ def serve(
     for warning in loaded.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     if workers > 1:
+        from trunkline.cli.workers import run_workers
+
         raise typer.Exit(run_workers(config, flags, loaded, workers))
     from trunkline.app import Application  # not in a parent of workers, which stays small
     from trunkline.cli.server import run

@@ -229,8 +229,8 @@ class JobStore(Protocol):
     async def repeated(self, key_id: str, route: str, body_hash: str, since_ms: int) -> Job | None:
         """Give the newest job of the same key, route and body created since then."""
 
-    async def durations_s(self, provider: str, upstream_model: str, *, limit: int = 20) -> list[float]:
-        """Give how long the latest completed jobs of this model took, from submit to end, in seconds."""
+    async def usual_s(self, provider: str, upstream_model: str, *, limit: int = 20) -> float:
+        """Give how long jobs of this model usually take, from submit to end: the middle of the latest; 0: not known."""
 
     async def count(self) -> dict[str, int]:
         """Count unfinished jobs by state."""

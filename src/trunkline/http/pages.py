@@ -1,8 +1,8 @@
 """The playground at `/` and the operator's pages at `/admin/`: static files under a strict content security policy."""
 
 import hashlib
-import html
 from collections.abc import Mapping
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,7 +23,7 @@ TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "te
 BUILD = "npm --prefix web ci --omit=dev && npm --prefix web run build"
 
 
-def routes(files: Mapping[str, bytes], why_not: str) -> list[BaseRoute]:
+def routes(files: Mapping[str, Path], why_not: str) -> list[BaseRoute]:
     """Serve the built `files` (by address, with `….br` and `….gz` beside them); without any, say `why_not`."""
 
     async def playground(request: Request) -> Response:
@@ -46,22 +46,24 @@ def routes(files: Mapping[str, bytes], why_not: str) -> list[BaseRoute]:
     ]
 
 
-def _page(request: Request, files: Mapping[str, bytes], name: str, why_not: str) -> Response:
+def _page(request: Request, files: Mapping[str, Path], name: str, why_not: str) -> Response:
     if name in files:
         return _file(request, files, name, "no-cache")
+    from html import escape  # noqa: PLC0415 - half a megabyte of entities
+
     text = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Trunkline</title><h1>Trunkline is running</h1>"
-        f"<p>The API is at <code>/v1</code>. {html.escape(why_not)}</p>"
-        f"<p>To build the pages, run this in the project’s folder, and start again:</p><pre>{html.escape(BUILD)}</pre>"
+        f"<p>The API is at <code>/v1</code>. {escape(why_not)}</p>"
+        f"<p>To build the pages, run this in the project’s folder, and start again:</p><pre>{escape(BUILD)}</pre>"
     )
     return Response(text, media_type="text/html", headers={**HEADERS, "cache-control": "no-store"})
 
 
-def _file(request: Request, files: Mapping[str, bytes], name: str, cache: str) -> Response:
+def _file(request: Request, files: Mapping[str, Path], name: str, cache: str) -> Response:
     if name not in files or name.endswith((".br", ".gz")):
         raise HTTPException(404)
     coding = _coding(request.headers.get("accept-encoding", ""), files, name)
-    body = files[name + coding]
+    body = files[name + coding].read_bytes()
     headers = {**HEADERS, "cache-control": cache, "etag": f'"{hashlib.sha256(body).hexdigest()[:24]}"'}
     if headers["etag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -70,7 +72,7 @@ def _file(request: Request, files: Mapping[str, bytes], name: str, cache: str) -
     return Response(body, media_type=TYPES.get(name.rpartition(".")[2], "application/octet-stream"), headers=headers)
 
 
-def _coding(accepted: str, files: Mapping[str, bytes], name: str) -> str:
+def _coding(accepted: str, files: Mapping[str, Path], name: str) -> str:
     """Give the suffix of the smallest variant that the client takes."""
     offered = {
         part.split(";")[0].strip().lower() for part in accepted.split(",") if "q=0" not in part.replace("q=0.", "")

@@ -1,7 +1,6 @@
 """A job's row as its owner writes it: every write fenced by the claim's generation, progress told to the stream."""
 
 import logging
-import statistics
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Literal, TypeVar
@@ -121,9 +120,8 @@ class Record:
     async def _times(self, percent: float | None) -> str:
         """Say how long it will take, by what jobs of this model usually take and how far this one is."""
         if self._expected_s is None:
-            known = partial(self.tools.jobs.durations_s, self.job.provider, self.job.upstream_model)
-            taken_s = await lasting(self.tools, known)
-            self._expected_s = statistics.median(taken_s) if taken_s else 0.0
+            usual_s = partial(self.tools.jobs.usual_s, self.job.provider, self.job.upstream_model)
+            self._expected_s = await lasting(self.tools, usual_s)
         elapsed_s = self.elapsed_s()
         left = pace.left_s(elapsed_s, percent, self._expected_s)
         if left is not None and left >= 0.5:

@@ -11,9 +11,6 @@ from trunkline.calls.traces import Exchange, Trace
 from trunkline.core.errors import GatewayError
 from trunkline.http.admin.api import Endpoint
 from trunkline.http.admin.reading import read_bytes
-from trunkline.inspection.examine import examine, examine_capture
-from trunkline.inspection.paste import Capture
-from trunkline.inspection.paste.http import Head
 
 CAPTURE_BYTES = 8 * 1024 * 1024
 ENDS = {"complete": "completed", "broken": "failed"}
@@ -37,7 +34,7 @@ class InspectPages:
     async def _inspect(self, request: Request) -> bytes:
         data = await read_bytes(request, CAPTURE_BYTES)
         async with self._turn:
-            return await asyncio.to_thread(lambda: examine(data).as_page_json())
+            return await asyncio.to_thread(_inspected, data)
 
     async def _trace(self, request: Request) -> Any:
         trace = await self._find(request.path_params["id"])
@@ -82,7 +79,17 @@ def _exchange(one: Exchange) -> dict[str, Any]:
     }
 
 
+def _inspected(data: bytes) -> bytes:
+    from trunkline.inspection.examine import examine  # noqa: PLC0415 - of no use to whoever does not look
+
+    return examine(data).as_page_json()
+
+
 def _examined(exchange: Exchange) -> bytes:
+    from trunkline.inspection.examine import examine_capture  # noqa: PLC0415 - the same
+    from trunkline.inspection.paste import Capture  # noqa: PLC0415 - the same
+    from trunkline.inspection.paste.http import Head  # noqa: PLC0415 - the same
+
     reads: list[tuple[float | None, int]] = []
     end = 0
     for at_s, piece in exchange.reads:

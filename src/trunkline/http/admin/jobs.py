@@ -1,6 +1,5 @@
 """Jobs: how far they are, what came of them, stopping them (docs/admin-api.md section 4)."""
 
-import statistics
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -68,8 +67,7 @@ class JobPages:
         for job in jobs:
             place = job.provider, job.upstream_model
             if job.state in UNFINISHED and place not in expected:
-                taken_s = await self._store.durations_s(*place)
-                expected[place] = statistics.median(taken_s) if taken_s else None
+                expected[place] = await self._store.usual_s(*place) or None
             records = [record for record in await self._index.of_job(job.id) if record.kind in KINDS]
             shown.append(
                 _job(job, keys.get(job.key_id))

@@ -142,7 +142,7 @@ class SqlJobs:
         )
         return next(iter(await self._read(query)), None)
 
-    async def durations_s(self, provider: str, upstream_model: str, *, limit: int = 20) -> list[float]:
+    async def usual_s(self, provider: str, upstream_model: str, *, limit: int = 20) -> float:
         query = (
             select(jobs.c.finished_ms - jobs.c.submitting_ms)
             .where(jobs.c.provider == provider, jobs.c.upstream_model == upstream_model)
@@ -151,7 +151,8 @@ class SqlJobs:
             .limit(limit)
         )
         async with self._database.read() as connection:
-            return [duration / 1000 for duration in (await connection.execute(query)).scalars()]
+            taken_ms = sorted((await connection.execute(query)).scalars())
+        return taken_ms[len(taken_ms) // 2] / 1000 if taken_ms else 0.0
 
     async def count(self) -> dict[str, int]:
         query = select(jobs.c.state, func.count()).where(jobs.c.state.in_(UNFINISHED)).group_by(jobs.c.state)
