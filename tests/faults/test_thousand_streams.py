@@ -1,32 +1,33 @@
 """A thousand streams at once: a third is cut by its client, a third by the provider, a third ends.
 
 Every one is settled once. Where usage arrived, the ledger equals the provider's own books to the micro-dollar; where a
-stream was cut before, it is settled by the documented count (UTF-8 bytes / 4), whose deviation is reported.
+stream was cut before, it is settled by the documented count, whose deviation is reported. The provider counts the
+tokens of a real tokenizer.
 """
 
 import asyncio
 import json
 import random
-import re
 import resource
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from counted_texts import TEXTS
 from gateway import Gateway, chunk, gateway, to_upstream
 from msgspec import Struct
 from raw_upstream import Peer, raw_upstream
 
 from trunkline.core.keys import KeyChanges
 from trunkline.core.money import Budget, LedgerRow, Spend
+from trunkline.policy.tokens import count_tokens
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.money import SqlMoney
 
 pytestmark = pytest.mark.faults
 STREAMS = 999
 INPUT_USD, OUTPUT_USD = 2.5, 10.0
-WORDS = Path(__file__).read_text(encoding="utf-8").split()
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 End = Literal["ends", "left by its client", "closed", "reset", "closed after usage"]
 
@@ -36,17 +37,17 @@ class Stream(Struct):
 
     number: int
     end: End
-    prompt: str
-    pieces: list[str]
+    prompt: list[str]
+    answer: list[str]
+    """Tokens."""
     read: asyncio.Event
     """Its client has read all pieces."""
     asked: int = 0
 
     @property
     def tokens(self) -> tuple[int, int]:
-        """The provider's own count of what it read and wrote: words and marks."""
-        text = "".join(self.pieces)
-        return len(re.findall(r"\w+|[^\w\s]", self.prompt)) + 4, len(re.findall(r"\w+|[^\w\s]", text))
+        """The provider's own count of what it read and wrote."""
+        return len(self.prompt) + 4, len(self.answer)
 
     @property
     def microusd(self) -> int:
@@ -64,15 +65,20 @@ class Stream(Struct):
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
+def part(chance: random.Random, tokens: list[str]) -> list[str]:
+    begin = chance.randrange(len(tokens) - 60)
+    return ["1", *tokens[begin : begin + chance.randrange(60)]]
+
+
 def make_streams() -> list[Stream]:
     chance = random.Random(7)
     cuts: tuple[End, ...] = ("closed", "reset", "closed after usage")
     streams = []
     for number in range(STREAMS):
         end: End = ("ends", "left by its client", cuts[number // 3 % 3])[number % 3]
-        words = chance.choices(WORDS, k=chance.randrange(3, 60))
-        pieces = [" ".join(chance.choices(WORDS, k=3)) + " " for _ in range(chance.randrange(1, 12))]
-        streams.append(Stream(number, end, " ".join(words), pieces, asyncio.Event()))
+        language = chance.choice([*TEXTS])
+        prompt, answer = (part(chance, TEXTS[language]) for _ in range(2))
+        streams.append(Stream(number, end, prompt, answer, asyncio.Event()))
     return streams
 
 
@@ -83,8 +89,8 @@ def provider(streams: list[Stream]) -> Any:
             stream = streams[int(json.loads(body)["user"])]
             stream.asked += 1
             await peer.send(HEAD)
-            for piece in stream.pieces:
-                await peer.send(chunk({"content": piece}))
+            for token in stream.answer:
+                await peer.send(chunk({"content": token}))
             if stream.end == "closed after usage":
                 await peer.send(chunk(choices=[], usage=stream.usage()))
             if stream.end == "ends":
@@ -103,10 +109,10 @@ def provider(streams: list[Stream]) -> Any:
 
 async def ask(gate: Gateway, stream: Stream, token: str) -> str:
     """Read a stream to its end, or leave it; gives how it looked to its client."""
-    messages = [{"role": "user", "content": stream.prompt}]
+    messages = [{"role": "user", "content": "".join(stream.prompt)}]
     body = {"model": "m", "messages": messages, "stream": True, "user": str(stream.number), "max_tokens": 200}
     answer = await gate.ask(body, authorization=token, x_request_id=f"stream-{stream.number}")
-    wanted, text, last = "".join(stream.pieces), "", b""
+    wanted, text, last = "".join(stream.answer), "", b""
     while text != wanted:
         last = await answer.chunk()
         for line in last.decode().split("\n"):
@@ -140,9 +146,8 @@ async def at_rest(money: SqlMoney, key_id: str) -> Spend:
 
 
 def estimated_microusd(stream: Stream) -> int:
-    """The documented count: UTF-8 bytes / 4 rounded up, 4 for the message."""
-    prompt = -(-len(stream.prompt.encode()) // 4) + 4
-    completion = -(-len("".join(stream.pieces).encode()) // 4)
+    """The documented count, and 4 for the message."""
+    prompt, completion = count_tokens("".join(stream.prompt)) + 4, count_tokens("".join(stream.answer))
     return -(-round(prompt * INPUT_USD * 10 + completion * OUTPUT_USD * 10) // 10)
 
 
