@@ -1,6 +1,7 @@
 """Two real replicas on PostgreSQL, Valkey and S3: streams, films and stops on any of them, and one of them dying."""
 
 import asyncio
+import re
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -128,18 +129,25 @@ async def test_text_is_taken_up_and_stopped_on_any_replica(tmp_path: Path, postg
             assert (await numbered(answer))[-1][1]["error"]["code"] == "cancelled"
 
 
-async def test_text_of_a_dead_replica_ends_with_an_error(tmp_path: Path, postgres_url: str, valkey_url: str) -> None:
+@pytest.mark.parametrize("valkey", [True, False])
+async def test_text_of_a_dead_replica_ends_with_an_error(
+    tmp_path: Path, postgres_url: str, valkey_url: str, *, valkey: bool
+) -> None:
     async with raw_upstream(talking(10_000, 0.05)) as upstream:
-        home = several(tmp_path, to_text(upstream.url), postgres_url, valkey_url)
+        home = several(tmp_path, to_text(upstream.url), postgres_url, valkey_url if valkey else "")
         async with home.gateway("a") as first, home.gateway("b") as second:
             answer = await first.ask(ask_text(stream=True), **RESUME)
             stream_id = answer.headers["x-trunkline-stream-id"]
-            for _ in range(5):
-                await answer.chunk()
+            chunks = [await answer.chunk() for _ in range(5)]
             first.kill()
+            killed = time.monotonic()
             begun = await heard(answer)
+            last = max(map(int, re.findall(rb"^id: (\d+)$", b"".join(chunks), re.MULTILINE)))
+            rest = await second.get(f"/v1/streams/{stream_id}", last_event_id=str(last))
             events = await numbered(await second.get(f"/v1/streams/{stream_id}"))
+            print(f"text: ended {time.monotonic() - killed:.1f} s after the kill")
             assert events[-1][1]["error"]["code"] == "server_shutdown"
+            assert [event for event in await numbered(rest) if event[0] is not None] == events[last:]
             numbers = [number for number, _ in events if number is not None]
             assert numbers == list(range(1, len(numbers) + 1))
             assert len(numbers) > len([event for event in begun if event[0] is not None])
