@@ -5,16 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from trunkline.cli import config, models, providers
+from trunkline.cli.main import trunkline
 from trunkline.providers import ORDER
-
-app = typer.Typer()
-app.add_typer(config.app, name="config")
-app.command()(models.models)
-app.command()(providers.providers)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +20,7 @@ def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str, **environ: str) -> Result:
-    return CliRunner().invoke(app, arguments, env=environ)
+    return CliRunner().invoke(trunkline, arguments, env=environ)
 
 
 def test_check_says_what_is_on_and_why() -> None:

@@ -6,22 +6,17 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from trunkline.calls.keys import Keys
-from trunkline.cli import db, keys
+from trunkline.cli.main import trunkline
 from trunkline.config.secret_file import server_secret
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
 
-app = typer.Typer()
-app.add_typer(db.app, name="db")
-app.add_typer(keys.app, name="keys")
-
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(trunkline, [str(argument) for argument in arguments])
 
 
 def test_upgrade_says_what_it_did(tmp_path: Path) -> None:

@@ -5,23 +5,19 @@ import json
 import re
 from pathlib import Path
 
-import typer
+from click.testing import CliRunner, Result
 from corpus import CORPUS, cases
 from rich.console import Console
-from typer.testing import CliRunner, Result
 
-from trunkline.cli import inspect, normalize
+from trunkline.cli.main import trunkline
 from trunkline.cli.report import show
 from trunkline.inspection.examine import examine
 
-app = typer.Typer()
-app.command()(inspect.inspect)
-app.command()(normalize.normalize)
 SSE = "event: message\ndata: {}\n\n"
 
 
 def run(*arguments: str, stdin: bytes = b"") -> Result:
-    return CliRunner().invoke(app, arguments, input=stdin)
+    return CliRunner().invoke(trunkline, arguments, input=stdin)
 
 
 def capture(name: str) -> Path:

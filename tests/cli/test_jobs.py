@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from job_tools import a_job, migrated, opened
-from typer.testing import CliRunner, Result
 
-from trunkline.cli.jobs import app
+from trunkline.cli.main import trunkline
 from trunkline.storage.sql.jobs import SqlJobs
 
 __all__ = ["migrated"]
@@ -27,7 +27,7 @@ def data_dir(tmp_path: Path, migrated: Path) -> Path:
 
 
 def run(data_dir: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments, "--data-dir", str(data_dir)])
+    return CliRunner().invoke(trunkline, ["jobs", *arguments, "--data-dir", str(data_dir)])
 
 
 def test_jobs_are_listed_shown_and_stopped(data_dir: Path) -> None:

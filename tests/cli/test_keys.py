@@ -6,19 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+from click.testing import CliRunner, Result
 from gateway import chat, gateway, to_upstream
-from typer.testing import CliRunner, Result
 
-from trunkline.cli import groups, keys
-
-app = typer.Typer()
-app.add_typer(keys.app, name="keys")
-app.add_typer(groups.app, name="groups")
+from trunkline.cli.main import trunkline
 
 
 def run(data_dir: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments, "--data-dir", str(data_dir)])
+    return CliRunner().invoke(trunkline, [*arguments, "--data-dir", str(data_dir)])
 
 
 def read(data_dir: Path, *arguments: str) -> Any:

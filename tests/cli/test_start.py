@@ -4,10 +4,11 @@ import json
 import subprocess
 import sys
 
-IMPORTED = "import json, sys, trunkline.cli.main, trunkline.app; print(json.dumps([*sys.modules]))"
+IMPORTED = "import json, sys, trunkline.cli.main, trunkline.cli.serve, trunkline.app; print(json.dumps([*sys.modules]))"
 NOT_AT_START = (
     "sqlalchemy.orm", "sqlalchemy.dialects.postgresql", "asyncpg", "alembic", "dbos", "pydantic", "prometheus_client",
-    "rich", "redis", "obstore", "opentelemetry", "PIL", "av", "xllamacpp", "openai",
+    "rich", "redis", "obstore", "opentelemetry", "PIL", "av", "xllamacpp", "openai", "html", "statistics",
+    "trunkline.inspection.examine", "trunkline.cli.keys",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-import typer
+import click
 
 from trunkline.core.events import Ended, Event, Usage, UsageReported
 
@@ -19,9 +19,9 @@ def read_capture(name: str) -> bytes:
             with Path(name).open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise typer.BadParameter(f"{name} cannot be read: {error.strerror}") from None
+        raise click.BadParameter(f"{name} cannot be read: {error.strerror}") from None
     if len(data) > MOST_BYTES:
-        raise typer.BadParameter(f"{name} is larger than {MOST_BYTES} bytes")
+        raise click.BadParameter(f"{name} is larger than {MOST_BYTES} bytes")
     return data
 
 

@@ -2,39 +2,44 @@
 
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trunkline.cli.loading import AsJson, ConfigFile, load_or_exit
+from trunkline.cli.loading import as_json, config_file, load_or_exit
 
 if TYPE_CHECKING:
     from trunkline.config.load import Loaded
 
-app = typer.Typer(help="Check the configuration, or list what it may hold.", no_args_is_help=True)
+
+@click.group()
+def config() -> None:
+    """Check the configuration, or list what it may hold."""
 
 
-@app.command()
-def check(config: ConfigFile = None) -> None:
+@config.command()
+@config_file
+def check(config: str | None) -> None:
     """Say what is on and why. Exit 1 when the configuration cannot be used."""
     loaded = load_or_exit(config)
-    typer.echo("\n".join(report(loaded)))
+    click.echo("\n".join(report(loaded)))
     for warning in loaded.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {warning}", err=True)
 
 
-@app.command()
-def schema(*, as_json: AsJson = False) -> None:
+@config.command()
+@as_json
+def schema(*, as_json: bool) -> None:
     """List every field; with --json, give the JSON schema that editors read."""
     from trunkline.config.describe import fields, json_schema
 
     if as_json:
         import msgspec
 
-        typer.echo(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2))
         return
     for field in fields():
         default = f" (default {field.default})" if field.default not in {"", "required"} else ""
-        typer.echo(f"{field.path}: {field.type}{' (required)' if field.default == 'required' else default}")
-        typer.echo(f"    {field.description}")
+        click.echo(f"{field.path}: {field.type}{' (required)' if field.default == 'required' else default}")
+        click.echo(f"    {field.description}")
 
 
 def report(loaded: "Loaded") -> list[str]:

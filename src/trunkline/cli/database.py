@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
+import click
 
 from trunkline.cli.loading import load_or_exit
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from trunkline.storage.sql.database import Database
 
 T = TypeVar("T")
-DataDir = Annotated[str | None, typer.Option("--data-dir", metavar="DIR", help="Where state is kept [./data].")]
+data_dir = click.option("--data-dir", metavar="DIR", help="Where state is kept [./data].")
 
 
-def with_database(config: str | None, data_dir: str | None, work: "Callable[[Config, Database], Awaitable[T]]") -> T:
+def with_database(config: str | None, folder: str | None, work: "Callable[[Config, Database], Awaitable[T]]") -> T:
     """Open the database, do the work, close it; what goes wrong is one line and exit status 1."""
     from pathlib import Path
 
@@ -26,12 +26,12 @@ def with_database(config: str | None, data_dir: str | None, work: "Callable[[Con
     from trunkline.storage.sql.database import Database
     from trunkline.storage.sql.migrate import upgrade
 
-    loaded = load_or_exit(config, {"server.data_dir": data_dir} if data_dir else None).config
+    loaded = load_or_exit(config, {"server.data_dir": folder} if folder else None).config
 
-    folder = Path(loaded.server.data_dir)
+    state = Path(loaded.server.data_dir)
 
     async def run() -> T:
-        database = Database.at(loaded.storage.database.reveal() if loaded.storage.database else folder / "trunkline.db")
+        database = Database.at(loaded.storage.database.reveal() if loaded.storage.database else state / "trunkline.db")
         try:
             await upgrade(database)
             return await work(loaded, database)
@@ -39,8 +39,8 @@ def with_database(config: str | None, data_dir: str | None, work: "Callable[[Con
             await database.close()
 
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
         return asyncio.run(run())
     except (GatewayError, StorageError, ConfigError, OSError) as error:
-        typer.echo(f"trunkline: {error}", err=True)
-        raise typer.Exit(1) from None
+        click.echo(f"trunkline: {error}", err=True)
+        raise SystemExit(1) from None

@@ -1,16 +1,15 @@
 """`trunkline db`: bringing the database to this version's schema, and copying it while the gateway runs."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trunkline.cli.database import DataDir
-from trunkline.cli.loading import ConfigFile, load_or_exit
+from trunkline.cli.database import data_dir
+from trunkline.cli.loading import config_file, load_or_exit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-app = typer.Typer(help="Upgrade and back up the database.", no_args_is_help=True)
 DATABASES = ("trunkline.db", "jobs.db")
 PG_DUMP = (
     "trunkline: the database is PostgreSQL, which has tools of its own: `pg_dump --format=custom --file=trunkline.dump "
@@ -18,8 +17,15 @@ PG_DUMP = (
 )
 
 
-@app.command()
-def upgrade(*, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+@click.group()
+def db() -> None:
+    """Upgrade and back up the database."""
+
+
+@db.command()
+@config_file
+@data_dir
+def upgrade(*, config: str | None, data_dir: str | None) -> None:
     """Bring the database to this version's schema; `serve` does so by itself when it starts."""
     import asyncio
     from pathlib import Path
@@ -42,21 +48,19 @@ def upgrade(*, config: ConfigFile = None, data_dir: DataDir = None) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         former, done = asyncio.run(run())
     except (StorageError, OSError) as error:
-        typer.echo(f"trunkline: {error}", err=True)
-        raise typer.Exit(1) from None
+        click.echo(f"trunkline: {error}", err=True)
+        raise SystemExit(1) from None
     if done:
-        typer.echo(f"the database is at {migrate.HEAD} now; it was {f'at {former}' if former else 'empty'}")
+        click.echo(f"the database is at {migrate.HEAD} now; it was {f'at {former}' if former else 'empty'}")
     else:
-        typer.echo(f"the database is at {migrate.HEAD} already")
+        click.echo(f"the database is at {migrate.HEAD} already")
 
 
-@app.command()
-def backup(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="A directory that is not there yet, or empty.")],
-    *,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-) -> None:
+@db.command()
+@click.argument("folder", metavar="DIR", help="A directory that is not there yet, or empty.")
+@config_file
+@data_dir
+def backup(folder: str, *, config: str | None, data_dir: str | None) -> None:
     """Copy SQLite's databases and the server's secret, while the gateway runs or not."""
     import sqlite3
     from pathlib import Path
@@ -66,15 +70,15 @@ def backup(
         from sqlalchemy import make_url
 
         shown = make_url(loaded.storage.database.reveal())._replace(drivername="postgresql", password=None)
-        typer.echo(PG_DUMP.format(shown.render_as_string()), err=True)
-        raise typer.Exit(1)
+        click.echo(PG_DUMP.format(shown.render_as_string()), err=True)
+        raise SystemExit(1)
     try:
         copied = _copy(Path(loaded.server.data_dir), Path(folder))
     except (OSError, sqlite3.Error) as error:
         reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.strerror else error
-        typer.echo(f"trunkline: the backup failed: {reason}", err=True)
-        raise typer.Exit(1) from None
-    typer.echo(f"{', '.join(copied)} → {folder}; pictures and films are in {Path(loaded.server.data_dir) / 'media'}")
+        click.echo(f"trunkline: the backup failed: {reason}", err=True)
+        raise SystemExit(1) from None
+    click.echo(f"{', '.join(copied)} → {folder}; pictures and films are in {Path(loaded.server.data_dir) / 'media'}")
 
 
 def _copy(source: "Path", target: "Path") -> list[str]:

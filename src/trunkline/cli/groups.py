@@ -1,13 +1,13 @@
 """`trunkline groups`: groups of keys that share a budget."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
+import click
 
 from trunkline.cli import key_options as options
-from trunkline.cli.database import DataDir, with_database
+from trunkline.cli.database import data_dir, with_database
 from trunkline.cli.keys import budget_lines, group_id, members, spending, with_keys, write
-from trunkline.cli.loading import AsJson, ConfigFile
+from trunkline.cli.loading import as_json, config_file
 
 if TYPE_CHECKING:
     from trunkline.calls.keys import Keys
@@ -16,20 +16,31 @@ if TYPE_CHECKING:
     from trunkline.core.money import Spend
     from trunkline.storage.sql.database import Database
 
-app = typer.Typer(help="Make and manage groups of keys that share a budget.", no_args_is_help=True)
-Named = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.")]
+named = click.argument("group", metavar="GROUP", help="The group's id or name.")
 
 
-@app.command()
+@click.group()
+def groups() -> None:
+    """Make and manage groups of keys that share a budget."""
+
+
+@groups.command()
+@click.option("--name", required=True, help="The group's name.")
+@options.takes_budget_usd
+@options.takes_per
+@options.takes_metadata
+@config_file
+@data_dir
+@as_json
 def create(  # noqa: PLR0913 - the command's options
     *,
-    name: Annotated[str, typer.Option(help="The group's name.")],
-    budget_usd: options.BudgetUsd = None,
-    per: options.Per = None,
-    metadata: options.Metadata = None,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    name: str,
+    budget_usd: str | None,
+    per: options.Period | None,
+    metadata: tuple[str, ...],
+    config: str | None,
+    data_dir: str | None,
+    as_json: bool,
 ) -> None:
     """Make a group."""
     from trunkline.core.keys import GroupChanges
@@ -41,8 +52,11 @@ def create(  # noqa: PLR0913 - the command's options
     _tell(with_keys(config, data_dir, lambda keys: keys.create_group(settings)), as_json=as_json)
 
 
-@app.command(name="list")
-def list_groups(*, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+@groups.command(name="list")
+@config_file
+@data_dir
+@as_json
+def list_groups(*, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """List all groups, newest first, with their budgets and what was spent of them."""
 
     async def work(loaded: "Config", database: "Database") -> "list[tuple[KeyGroup, int, list[Spend]]]":
@@ -62,24 +76,32 @@ def list_groups(*, config: ConfigFile = None, data_dir: DataDir = None, as_json:
         )
         return
     for group, number, spends in found:
-        typer.echo(f"{group.id}  {group.state:8} {number} keys  {group.name}")
+        click.echo(f"{group.id}  {group.state:8} {number} keys  {group.name}")
         for line in budget_lines(group.budget, spends):
-            typer.echo(f"    {line}")
+            click.echo(f"    {line}")
     if not found:
-        typer.echo("There is no group yet: `trunkline groups create --name NAME` makes one.", err=True)
+        click.echo("There is no group yet: `trunkline groups create --name NAME` makes one.", err=True)
 
 
-@app.command()
+@groups.command()
+@named
+@click.option("--name", help="Another name.")
+@options.takes_budget_usd
+@options.takes_per
+@options.takes_metadata
+@config_file
+@data_dir
+@as_json
 def change(  # noqa: PLR0913 - the command's options
-    group: Named,
+    group: str,
     *,
-    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
-    budget_usd: options.BudgetUsd = None,
-    per: options.Per = None,
-    metadata: options.Metadata = None,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    name: str | None,
+    budget_usd: str | None,
+    per: options.Period | None,
+    metadata: tuple[str, ...],
+    config: str | None,
+    data_dir: str | None,
+    as_json: bool,
 ) -> None:
     """Change what is named; everything else stays."""
 
@@ -100,20 +122,29 @@ def change(  # noqa: PLR0913 - the command's options
     _tell(with_keys(config, data_dir, work), as_json=as_json)
 
 
-@app.command()
-def block(group: Named, *, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+@groups.command()
+@named
+@config_file
+@data_dir
+def block(group: str, *, config: str | None, data_dir: str | None) -> None:
     """Stop all keys of a group until it is unblocked."""
     _set_state(group, "blocked", config, data_dir)
 
 
-@app.command()
-def unblock(group: Named, *, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+@groups.command()
+@named
+@config_file
+@data_dir
+def unblock(group: str, *, config: str | None, data_dir: str | None) -> None:
     """Let the keys of a blocked group in again."""
     _set_state(group, "active", config, data_dir)
 
 
-@app.command()
-def delete(group: Named, *, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+@groups.command()
+@named
+@config_file
+@data_dir
+def delete(group: str, *, config: str | None, data_dir: str | None) -> None:
     """Take a group away; its keys stay, without it."""
 
     async def work(keys: "Keys") -> str:
@@ -121,7 +152,7 @@ def delete(group: Named, *, config: ConfigFile = None, data_dir: DataDir = None)
         await keys.delete_group(found)
         return found
 
-    typer.echo(f"{with_keys(config, data_dir, work)} is gone")
+    click.echo(f"{with_keys(config, data_dir, work)} is gone")
 
 
 def _set_state(group: str, state: Literal["active", "blocked"], config: str | None, data_dir: str | None) -> None:
@@ -131,7 +162,7 @@ def _set_state(group: str, state: Literal["active", "blocked"], config: str | No
         return await keys.change_group(await group_id(keys, group), GroupChanges(state=state))
 
     changed = with_keys(config, data_dir, work)
-    typer.echo(f"{changed.id} ({changed.name}) is {changed.state}")
+    click.echo(f"{changed.id} ({changed.name}) is {changed.state}")
 
 
 def _tell(group: "KeyGroup", *, as_json: bool) -> None:
@@ -139,4 +170,4 @@ def _tell(group: "KeyGroup", *, as_json: bool) -> None:
     if as_json:
         write(shown)
         return
-    typer.echo(f"{group.id}  {group.state}  {group.name}")
+    click.echo(f"{group.id}  {group.state}  {group.name}")

@@ -1,18 +1,14 @@
 """`trunkline inspect`: every departure of a captured stream from the output contract."""
 
 import sys
-from typing import Annotated
 
-import typer
+import click
 
 
-def inspect(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE|-", help="The capture, as it was pasted; `-` is standard input.")
-    ],
-    *,
-    json: Annotated[bool, typer.Option("--json", help="Write JSON for tools.")] = False,
-) -> None:
+@click.command()
+@click.argument("file", metavar="FILE|-", help="The capture, as it was pasted; `-` is standard input.")
+@click.option("--json", is_flag=True, help="Write JSON for tools.")
+def inspect(file: str, *, json: bool) -> None:
     """List what a provider's stream does wrong, and what it says. Exit 0: clean, 1: repairable, 2: broken."""
     from trunkline.cli.capture import read_capture
     from trunkline.inspection.examine import examine
@@ -25,4 +21,4 @@ def inspect(
         from trunkline.cli.report import show
 
         show(report)
-    raise typer.Exit(report.verdict)
+    raise SystemExit(report.verdict)

@@ -2,34 +2,36 @@
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trunkline.cli.database import DataDir, with_database
-from trunkline.cli.loading import AsJson, ConfigFile
+from trunkline.cli.database import data_dir, with_database
+from trunkline.cli.loading import as_json, config_file
 
 if TYPE_CHECKING:
     from trunkline.config.schema import Config
     from trunkline.core.jobs import Job
     from trunkline.storage.sql.database import Database
 
-app = typer.Typer(help="Look at the jobs of image and video models, and stop them.", no_args_is_help=True)
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id, as `jobs list` shows it.")]
+job = click.argument("job_id", metavar="ID", help="The job's id, as `jobs list` shows it.")
 HIDDEN = frozenset({"request", "answer", "binding", "price", "owner", "generation"})
 FOR_TOOLS = frozenset({"body_hash", "link_base", "reservation_id", "price_version", "billed"})
 """Members that tell people nothing."""
 
 
-@app.command(name="list")
-def list_jobs(
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, at most.")] = 20,
-    active: Annotated[bool, typer.Option("--active", help="Only those that are not done.")] = False,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+@click.group()
+def jobs() -> None:
+    """Look at the jobs of image and video models, and stop them."""
+
+
+@jobs.command(name="list")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="How many, at most.")
+@click.option("--active", is_flag=True, help="Only those that are not done.")
+@config_file
+@data_dir
+@as_json
+def list_jobs(*, limit: int, active: bool, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """List jobs, newest first."""
     from trunkline.core.jobs import UNFINISHED
     from trunkline.storage.sql.jobs import SqlJobs
@@ -42,11 +44,15 @@ def list_jobs(
         _write([_members(job) for job in found])
         return
     for job in found:
-        typer.echo(f"{job.id}  {job.state:14} {_how_far(job):24} {_ago(job.created_ms):>8}  {job.model}")
+        click.echo(f"{job.id}  {job.state:14} {_how_far(job):24} {_ago(job.created_ms):>8}  {job.model}")
 
 
-@app.command()
-def show(job_id: JobId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+@jobs.command()
+@job
+@config_file
+@data_dir
+@as_json
+def show(job_id: str, *, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """Show one job."""
     from trunkline.storage.sql.jobs import SqlJobs
 
@@ -56,8 +62,12 @@ def show(job_id: JobId, *, config: ConfigFile = None, data_dir: DataDir = None, 
     _tell(_found(with_database(config, data_dir, work), job_id), as_json=as_json)
 
 
-@app.command()
-def cancel(job_id: JobId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+@jobs.command()
+@job
+@config_file
+@data_dir
+@as_json
+def cancel(job_id: str, *, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """Ask the gateway that runs a job to stop it; one that has ended is shown as it is."""
     from trunkline.storage.sql.jobs import SqlJobs
 
@@ -69,8 +79,8 @@ def cancel(job_id: JobId, *, config: ConfigFile = None, data_dir: DataDir = None
 
 def _found(job: "Job | None", job_id: str) -> "Job":
     if job is None:
-        typer.echo(f"trunkline: there is no job {job_id!r}", err=True)
-        raise typer.Exit(1)
+        click.echo(f"trunkline: there is no job {job_id!r}", err=True)
+        raise SystemExit(1)
     return job
 
 
@@ -81,7 +91,7 @@ def _tell(job: "Job", *, as_json: bool) -> None:
         return
     for name, value in members.items():
         if name not in FOR_TOOLS and value not in (None, "", [], (), False, 0):
-            typer.echo(f"{name.removesuffix('_ms'):18} {_when(value) if name.endswith('_ms') else value}")
+            click.echo(f"{name.removesuffix('_ms'):18} {_when(value) if name.endswith('_ms') else value}")
 
 
 def _members(job: "Job") -> dict[str, object]:
@@ -115,4 +125,4 @@ def _ago(ms: int) -> str:
 def _write(value: object) -> None:
     import msgspec
 
-    typer.echo(msgspec.json.encode(value).decode())
+    click.echo(msgspec.json.encode(value).decode())

@@ -1,12 +1,11 @@
 """The options of `keys` and `groups`, and the settings that they come to."""
 
-import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,62 +21,53 @@ NONE = "none"
 _SPAN = re.compile(r"(\d{1,6})(d|h|m)")
 _SPAN_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 
-Models = Annotated[str | None, typer.Option(metavar="GLOB,…", help="Models it may ask for [all].")]
-BudgetUsd = Annotated[
-    str | None, typer.Option("--budget-usd", metavar="USD", help="The most that it may spend; `none`: no limit.")
-]
-Per = Annotated[Period | None, typer.Option(help="The period of --budget-usd [total].")]
-Rpm = Annotated[str | None, typer.Option(metavar="N", help="Requests a minute; `none`: no limit.")]
-Tpm = Annotated[str | None, typer.Option(metavar="N", help="Tokens a minute.")]
-Ipm = Annotated[str | None, typer.Option(metavar="N", help="Pictures and films a minute.")]
-Streams = Annotated[str | None, typer.Option(metavar="N", help="Streams open at once.")]
-Group = Annotated[str | None, typer.Option(metavar="GROUP", help="The group it belongs to, by id or name; or `none`.")]
-Expires = Annotated[
-    str | None, typer.Option(metavar="WHEN", help="`30d`, `12h`, `2027-01-31`, `2027-01-31T12:00Z` or `none`.")
-]
-Metadata = Annotated[list[str] | None, typer.Option("--metadata", metavar="NAME=VALUE", help="Repeat for more.")]
-Style = Annotated[str | None, typer.Option("--media-style", metavar="STYLE", help="How media stand in its answers.")]
-Cache = Annotated[bool | None, typer.Option("--cache/--no-cache", help="Its answers may come from the cache.")]
-Record = Annotated[
-    bool | None, typer.Option("--record/--no-record", help="Its prompts and answers may be kept, to find faults.")
-]
+takes_budget_usd = click.option("--budget-usd", metavar="USD", help="The most that it may spend; `none`: no limit.")
+takes_per = click.option("--per", type=click.Choice(get_args(Period)), help="The period of --budget-usd [total].")
+takes_metadata = click.option("--metadata", metavar="NAME=VALUE", multiple=True, help="Repeat for more.")
+SETTINGS = (
+    click.option("--models", metavar="GLOB,…", help="Models it may ask for [all]."),
+    takes_budget_usd,
+    takes_per,
+    click.option("--rpm", metavar="N", help="Requests a minute; `none`: no limit."),
+    click.option("--tpm", metavar="N", help="Tokens a minute."),
+    click.option("--ipm", metavar="N", help="Pictures and films a minute."),
+    click.option("--streams", metavar="N", help="Streams open at once."),
+    click.option("--group", metavar="GROUP", help="The group it belongs to, by id or name; or `none`."),
+    click.option("--expires", metavar="WHEN", help="`30d`, `12h`, `2027-01-31`, `2027-01-31T12:00Z` or `none`."),
+    takes_metadata,
+    click.option("--media-style", metavar="STYLE", help="How media stand in its answers."),
+    click.option("--cache/--no-cache", default=None, help="Its answers may come from the cache."),
+    click.option("--record/--no-record", default=None, help="Its prompts and answers may be kept, to find faults."),
+)
 
 
 class Asked(NamedTuple):
-    """The options that both making and changing a key take; None: not named."""
+    """What the `SETTINGS` of making and changing a key say; None: not named."""
 
-    models: Models = None
-    budget_usd: BudgetUsd = None
-    per: Per = None
-    rpm: Rpm = None
-    tpm: Tpm = None
-    ipm: Ipm = None
-    streams: Streams = None
-    group: Group = None
-    expires: Expires = None
-    metadata: Metadata = None
-    media_style: Style = None
-    cache: Cache = None
-    record: Record = None
+    models: str | None
+    budget_usd: str | None
+    per: Period | None
+    rpm: str | None
+    tpm: str | None
+    ipm: str | None
+    streams: str | None
+    group: str | None
+    expires: str | None
+    metadata: tuple[str, ...]
+    media_style: str | None
+    cache: bool | None
+    record: bool | None
 
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Put the options of `Asked` in the place of a command's parameter `asked`."""
-    kinds, defaults = inspect.get_annotations(Asked), Asked._field_defaults
+    """Give a command the `SETTINGS`, as its parameter `asked`."""
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(asked=Asked(**{name: given.pop(name) for name in kinds}), **given)
+        command(asked=Asked(**{name: given.pop(name) for name in Asked._fields}), **given)
 
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
-        for name, kind in kinds.items()
-    ]
-    parameters: list[inspect.Parameter] = []
-    for own in inspect.signature(command).parameters.values():
-        parameters += options if own.name == "asked" else [own]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    for option in reversed(SETTINGS):
+        option(run)
     return run
 
 
@@ -93,7 +83,7 @@ def limit(option: str, text: str | None) -> "int | UnsetType | None":
         return None
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
     if not LEAST_RATE <= number <= MOST_RATE:
-        raise typer.BadParameter(f"{option} takes a whole number from {LEAST_RATE} on, or `{NONE}`; it is {text!r}")
+        raise click.BadParameter(f"{option} takes a whole number from {LEAST_RATE} on, or `{NONE}`; it is {text!r}")
     return number
 
 
@@ -108,7 +98,7 @@ def budget(former: "Budget", text: str | None, per: Period | None) -> "Budget | 
 
     if text is None:
         if per is not None:
-            raise typer.BadParameter("--per says for which time --budget-usd is: name both")
+            raise click.BadParameter("--per says for which time --budget-usd is: name both")
         return UNSET
     period = per or "total"
     if text == NONE:
@@ -118,7 +108,7 @@ def budget(former: "Budget", text: str | None, per: Period | None) -> "Budget | 
     except InvalidOperation:
         amount = Decimal("NaN")
     if not (amount.is_finite() and 0 <= amount <= 10**9):
-        raise typer.BadParameter(f"--budget-usd takes dollars, such as 12.50, or `{NONE}`; it is {text!r}")
+        raise click.BadParameter(f"--budget-usd takes dollars, such as 12.50, or `{NONE}`; it is {text!r}")
     return replace(former, **{period: microusd(amount)})
 
 
@@ -148,23 +138,23 @@ def expires_ms(text: str | None, now_ms: int) -> "int | UnsetType | None":
         read = datetime.fromisoformat(text)
     except ValueError:
         told = f"--expires takes 30d, 12h, 90m, 2027-01-31, 2027-01-31T12:00Z or `{NONE}`; it is {text!r}"
-        raise typer.BadParameter(told) from None
+        raise click.BadParameter(told) from None
     if read.tzinfo is None:
         read = read.replace(tzinfo=UTC)
     return int(read.timestamp() * 1000)
 
 
-def metadata(pairs: list[str] | None) -> "dict[str, str] | UnsetType":
-    """Read metadata; it replaces what was there."""
+def metadata(pairs: tuple[str, ...]) -> "dict[str, str] | UnsetType":
+    """Read metadata; it replaces what was there. None is named: it stays."""
     from msgspec import UNSET
 
-    if pairs is None:
+    if not pairs:
         return UNSET
     read = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"--metadata takes NAME=VALUE; it is {pair!r}")
+            raise click.BadParameter(f"--metadata takes NAME=VALUE; it is {pair!r}")
         read[name] = value
     return read
 
@@ -180,8 +170,6 @@ def models(text: str | None) -> "tuple[str, ...] | UnsetType":
 
 def media_style(text: str | None) -> "MediaStyle | Literal[''] | UnsetType":
     """Read a media style; `none` is the empty one."""
-    from typing import get_args
-
     from msgspec import UNSET
 
     from trunkline.core.route import MediaStyle
@@ -192,5 +180,5 @@ def media_style(text: str | None) -> "MediaStyle | Literal[''] | UnsetType":
     if text == NONE:
         return ""
     if text not in allowed:
-        raise typer.BadParameter(f"--media-style takes {', '.join(allowed)} or `{NONE}`; it is {text!r}")
+        raise click.BadParameter(f"--media-style takes {', '.join(allowed)} or `{NONE}`; it is {text!r}")
     return text

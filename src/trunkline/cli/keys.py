@@ -1,13 +1,13 @@
 """`trunkline keys`: virtual keys, made and managed on the database of this configuration."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import typer
+import click
 
 from trunkline.cli import key_options as options
-from trunkline.cli.database import DataDir, with_database
-from trunkline.cli.loading import AsJson, ConfigFile
+from trunkline.cli.database import data_dir, with_database
+from trunkline.cli.loading import as_json, config_file
 
 if TYPE_CHECKING:
     from trunkline.calls.keys import Keys, NewKey
@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from trunkline.storage.sql.database import Database
 
 T = TypeVar("T")
-app = typer.Typer(help="Make and manage the keys that clients call with.", no_args_is_help=True)
-KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")]
+key = click.argument("key_id", metavar="ID", help="The key's id, as `keys list` shows it.")
 
 
-@app.command()
+@click.group()
+def keys() -> None:
+    """Make and manage the keys that clients call with."""
+
+
+@keys.command()
+@click.option("--name", required=True, help="For whom or what the key is.")
 @options.takes_settings
-def create(
-    *,
-    name: Annotated[str, typer.Option(help="For whom or what the key is.")],
-    asked: options.Asked,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+@config_file
+@data_dir
+@as_json
+def create(*, name: str, asked: options.Asked, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """Make a key, and show it: this once."""
     from trunkline.core.keys import Key
 
@@ -43,16 +44,15 @@ def create(
     _tell_new(new.key, new.token, as_json=as_json)
 
 
-@app.command()
+@keys.command()
+@key
+@click.option("--name", help="For whom or what the key is.")
 @options.takes_settings
+@config_file
+@data_dir
+@as_json
 def change(  # noqa: PLR0913 - the command's options
-    *,
-    key_id: KeyId,
-    name: Annotated[str | None, typer.Option(help="For whom or what the key is.")] = None,
-    asked: options.Asked,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    key_id: str, *, name: str | None, asked: options.Asked, config: str | None, data_dir: str | None, as_json: bool
 ) -> None:
     """Change what is named; everything else stays."""
 
@@ -63,21 +63,28 @@ def change(  # noqa: PLR0913 - the command's options
     _tell(with_keys(config, data_dir, work), [], as_json=as_json)
 
 
-@app.command(name="list")
-def list_keys(*, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+@keys.command(name="list")
+@config_file
+@data_dir
+@as_json
+def list_keys(*, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """List all keys, newest first."""
     found = with_keys(config, data_dir, _all)
     if as_json:
         write([members(key) for key in found])
         return
     for key in found:
-        typer.echo(f"{key.id}  {key.prefix}…  {key.state:8} {', '.join(key.models) or 'all models'}  {key.name}")
+        click.echo(f"{key.id}  {key.prefix}…  {key.state:8} {', '.join(key.models) or 'all models'}  {key.name}")
     if not found:
-        typer.echo("There is no key yet: `trunkline keys create --name NAME` makes one.", err=True)
+        click.echo("There is no key yet: `trunkline keys create --name NAME` makes one.", err=True)
 
 
-@app.command()
-def show(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+@keys.command()
+@key
+@config_file
+@data_dir
+@as_json
+def show(key_id: str, *, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """Show one key, and what it has spent today, this month and in all."""
 
     async def work(loaded: "Config", database: "Database") -> "tuple[Key, list[Spend]]":
@@ -87,27 +94,40 @@ def show(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None, 
     _tell(key, spends, as_json=as_json)
 
 
-@app.command()
-def rotate(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+@keys.command()
+@key
+@config_file
+@data_dir
+@as_json
+def rotate(key_id: str, *, config: str | None, data_dir: str | None, as_json: bool) -> None:
     """Give a key another secret; the former one stops at once."""
     new = with_keys(config, data_dir, lambda keys: keys.rotate(key_id))
     _tell_new(new.key, new.token, as_json=as_json)
 
 
-@app.command()
-def block(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+@keys.command()
+@key
+@config_file
+@data_dir
+def block(key_id: str, *, config: str | None, data_dir: str | None) -> None:
     """Stop a key until it is unblocked."""
     _set_state(key_id, "blocked", config, data_dir)
 
 
-@app.command()
-def unblock(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+@keys.command()
+@key
+@config_file
+@data_dir
+def unblock(key_id: str, *, config: str | None, data_dir: str | None) -> None:
     """Let a blocked key in again."""
     _set_state(key_id, "active", config, data_dir)
 
 
-@app.command()
-def revoke(key_id: KeyId, *, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+@keys.command()
+@key
+@config_file
+@data_dir
+def revoke(key_id: str, *, config: str | None, data_dir: str | None) -> None:
     """Stop a key for good."""
     _set_state(key_id, "revoked", config, data_dir)
 
@@ -167,7 +187,7 @@ def write(value: object) -> None:
     """Write JSON."""
     import msgspec
 
-    typer.echo(msgspec.json.encode(value).decode())
+    click.echo(msgspec.json.encode(value).decode())
 
 
 def _settings(former: "Key", name: str | None, asked: options.Asked) -> "KeyChanges":
@@ -221,7 +241,7 @@ def _set_state(
     key_id: str, state: Literal["active", "blocked", "revoked"], config: str | None, data_dir: str | None
 ) -> None:
     key = with_keys(config, data_dir, lambda keys: keys.set_state(key_id, state))
-    typer.echo(f"{key.id} ({key.name}) is {key.state}")
+    click.echo(f"{key.id} ({key.name}) is {key.state}")
 
 
 async def _all(keys: "Keys") -> "list[Key]":
@@ -237,24 +257,24 @@ def _tell(key: "Key", spends: "list[Spend]", *, as_json: bool) -> None:
         return
     from datetime import UTC, datetime
 
-    typer.echo(f"{key.id}  {key.prefix}…  {key.state}  {key.name}")
-    typer.echo(f"models: {', '.join(key.models) or 'all'}")
+    click.echo(f"{key.id}  {key.prefix}…  {key.state}  {key.name}")
+    click.echo(f"models: {', '.join(key.models) or 'all'}")
     if key.group is not None:
-        typer.echo(f"group: {key.group.name} ({key.group.id})")
+        click.echo(f"group: {key.group.name} ({key.group.id})")
     limits = {name: value for name, value in members(key.rates).items() if value is not None}
     if limits:
-        typer.echo(f"rates: {', '.join(f'{name} {value}' for name, value in limits.items())}")
+        click.echo(f"rates: {', '.join(f'{name} {value}' for name, value in limits.items())}")
     if key.expires_ms is not None:
-        typer.echo(f"expires: {datetime.fromtimestamp(key.expires_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC")
+        click.echo(f"expires: {datetime.fromtimestamp(key.expires_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC")
     for name, value in key.metadata.items():
-        typer.echo(f"{name}: {value}")
+        click.echo(f"{name}: {value}")
     for line in budget_lines(key.budget, spends):
-        typer.echo(line)
+        click.echo(line)
 
 
 def _tell_new(key: "Key", token: str, *, as_json: bool) -> None:
     if as_json:
         write({**members(key), "key": token})
         return
-    typer.echo(token)
-    typer.echo(f"This is the only time that the key of {key.name!r} ({key.id}) is shown.", err=True)
+    click.echo(token)
+    click.echo(f"This is the only time that the key of {key.name!r} ({key.id}) is shown.", err=True)

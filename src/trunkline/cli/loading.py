@@ -1,16 +1,14 @@
 """Reading the configuration for a command: what is wrong goes to stderr, one line a fault."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from trunkline.config.load import Loaded
 
-ConfigFile = Annotated[
-    str | None, typer.Option("--config", metavar="FILE", help="Default: TRUNKLINE_CONFIG, else ./trunkline.toml.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="For tools.")]
+config_file = click.option("--config", metavar="FILE", help="Default: TRUNKLINE_CONFIG, else ./trunkline.toml.")
+as_json = click.option("--json", "as_json", is_flag=True, help="For tools.")
 
 
 def load_or_exit(config: str | None, overrides: dict[str, str] | None = None) -> "Loaded":
@@ -25,5 +23,5 @@ def load_or_exit(config: str | None, overrides: dict[str, str] | None = None) ->
         return load(config, os.environ, overrides, this_build())
     except ConfigError as error:
         for problem in error.problems:
-            typer.echo(f"trunkline: {error.source}: {problem}" if error.source else f"trunkline: {problem}", err=True)
-        raise typer.Exit(1) from None
+            click.echo(f"trunkline: {error.source}: {problem}" if error.source else f"trunkline: {problem}", err=True)
+        raise SystemExit(1) from None

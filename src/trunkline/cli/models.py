@@ -1,11 +1,14 @@
 """`trunkline models`: the model names that clients can ask for."""
 
-import typer
+import click
 
-from trunkline.cli.loading import AsJson, ConfigFile, load_or_exit
+from trunkline.cli.loading import as_json, config_file, load_or_exit
 
 
-def models(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
+@click.command()
+@config_file
+@as_json
+def models(*, config: str | None, as_json: bool) -> None:
     """List the models that clients can ask for, and where each goes."""
     from trunkline.routing.table import RoutingTable
 
@@ -23,10 +26,10 @@ def models(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
             }
             for listed, targets in rows
         ]
-        typer.echo(msgspec.json.encode(listing))
+        click.echo(msgspec.json.encode(listing))
         return
     width = max((len(listed.id) for listed, _ in rows), default=0)
     for listed, targets in rows:
         first = targets[0].target
         more = f" and {len(targets) - 1} more" if len(targets) > 1 else ""
-        typer.echo(f"{listed.id:<{width}}  {listed.kind:<5}  {first.provider}:{first.model}{more}")
+        click.echo(f"{listed.id:<{width}}  {listed.kind:<5}  {first.provider}:{first.model}{more}")

@@ -1,11 +1,14 @@
 """`trunkline providers`: who is behind, who is not, and why."""
 
-import typer
+import click
 
-from trunkline.cli.loading import AsJson, ConfigFile, load_or_exit
+from trunkline.cli.loading import as_json, config_file, load_or_exit
 
 
-def providers(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
+@click.command()
+@config_file
+@as_json
+def providers(*, config: str | None, as_json: bool) -> None:
     """List the providers, whether each is on, and why."""
     import msgspec
 
@@ -16,8 +19,8 @@ def providers(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
             {**msgspec.structs.asdict(state), "base_url": on[state.name].base_url if state.on else None}
             for state in loaded.states.values()
         ]
-        typer.echo(msgspec.json.encode(listing))
+        click.echo(msgspec.json.encode(listing))
         return
     width = max(map(len, loaded.states))
     for state in loaded.states.values():
-        typer.echo(f"{state.name:<{width}}  {'on ' if state.on else 'off'}  {state.why}")
+        click.echo(f"{state.name:<{width}}  {'on ' if state.on else 'off'}  {state.why}")

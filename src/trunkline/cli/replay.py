@@ -2,21 +2,24 @@
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from trunkline.inspection.paste import Capture
 
 
-def replay(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="The capture, or a recording; `-` is standard input.")],
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0: any.")],
-    speed: Annotated[
-        float, typer.Option(min=0, help="How much faster than a recording was made; 0: without waiting.")
-    ] = 1.0,
-) -> None:
+@click.command()
+@click.argument("file", metavar="FILE|-", help="The capture, or a recording; `-` is standard input.")
+@click.option("--listen", required=True, metavar="HOST:PORT", help="Where to listen; port 0: any.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    help="How much faster than a recording was made; 0: without waiting.",
+)
+def replay(file: str, *, listen: str, speed: float) -> None:
     """Serve a capture to every request, whatever its path, the capture's faults kept."""
     from trunkline.cli.capture import read_capture
     from trunkline.cli.replayed import Replay
@@ -28,7 +31,7 @@ def replay(
         opened = bind(listen)
     except (OSError, ValueError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise typer.BadParameter(f"cannot listen on {listen}: {reason}", param_hint="--listen") from None
+        raise click.BadParameter(f"cannot listen on {listen}: {reason}", param_hint="--listen") from None
     host, port = opened.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(f"trunkline: replaying {_named(file, capture)} on http://{shown}:{port}\n")
