@@ -39,6 +39,7 @@ from trunkline.config.watch import ConfigWatch
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
 from trunkline.core.state import StorageError
+from trunkline.dialects import CHAT_DIALECTS
 from trunkline.http import pages
 from trunkline.http.admin.providers import Known
 from trunkline.http.admin.session import Sessions, is_loopback_name
@@ -106,6 +107,7 @@ class Application:
         self.metrics = Metrics()
         self.models: dict[str, str] = {}
         self._off = _off(loaded)
+        _bring_in_dialects(config)
         self.live = Live(RoutingTable.build(config.providers, config.models), _settings(config))
         self.watch = ConfigWatch(loaded.path, again, self.use) if again is not None else None
         self._peers = Peers(place)
@@ -201,6 +203,7 @@ class Application:
         Gives the names of what has changed and is used from the next start on.
         """
         config, late = taken_over(self.config, loaded.config)
+        _bring_in_dialects(config)
         table = RoutingTable.build(config.providers, config.models)
         self.config, self._off = config, _off(loaded)
         self.live.table, self.live.settings = table, _settings(config)
@@ -351,6 +354,12 @@ def _otel(endpoint: str, environ: Mapping[str, str], replica: str) -> "OpenTelem
 def is_loopback(listen: str) -> bool:
     """Say whether an address to listen on is this machine's own."""
     return is_loopback_name(listen.rpartition(":")[0].strip("[]"))
+
+
+def _bring_in_dialects(config: Config) -> None:
+    for provider in config.providers.values():
+        CHAT_DIALECTS.bring_in({provider.chat.dialect} if provider.chat else ())
+        CHAT_DIALECTS.bring_in(facts.dialect for facts in provider.models.values())
 
 
 def _off(loaded: Loaded) -> dict[str, str]:

