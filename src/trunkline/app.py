@@ -107,8 +107,7 @@ class Application:
         self.metrics = Metrics()
         self.models: dict[str, str] = {}
         self._off = _off(loaded)
-        _bring_in_dialects(config)
-        self.live = Live(RoutingTable.build(config.providers, config.models), _settings(config))
+        self.live = Live(_table(config), _settings(config))
         self.watch = ConfigWatch(loaded.path, again, self.use) if again is not None else None
         self._peers = Peers(place)
         self._children = self._make_children()
@@ -203,8 +202,7 @@ class Application:
         Gives the names of what has changed and is used from the next start on.
         """
         config, late = taken_over(self.config, loaded.config)
-        _bring_in_dialects(config)
-        table = RoutingTable.build(config.providers, config.models)
+        table = _table(config)
         self.config, self._off = config, _off(loaded)
         self.live.table, self.live.settings = table, _settings(config)
         self._door.renew()
@@ -356,10 +354,12 @@ def is_loopback(listen: str) -> bool:
     return is_loopback_name(listen.rpartition(":")[0].strip("[]"))
 
 
-def _bring_in_dialects(config: Config) -> None:
+def _table(config: Config) -> RoutingTable:
+    """Build the table of models; import what their providers speak."""
     for provider in config.providers.values():
         CHAT_DIALECTS.bring_in({provider.chat.dialect} if provider.chat else ())
         CHAT_DIALECTS.bring_in(facts.dialect for facts in provider.models.values())
+    return RoutingTable.build(config.providers, config.models)
 
 
 def _off(loaded: Loaded) -> dict[str, str]:
