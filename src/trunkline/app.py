@@ -178,6 +178,7 @@ class Application:
         self.metrics.open_streams = lambda: gate.open_streams
         self.metrics.open_jobs = self._media.engine.open_jobs
         self.metrics.health = targets.health
+        self.metrics.storage = lambda: {"database": self._life.reachable, **self._shared.usable()}
 
     def _asgi(self, admin: list[Route]) -> Router:
         """Make the application that answers whatever is not a hot route."""

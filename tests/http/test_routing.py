@@ -82,6 +82,7 @@ async def test_a_key_that_is_refused_rests_and_the_next_one_is_used(tmp_path: Pa
         at.a.says("a1", status, header=header or "x-a: b")
         answers = [await at.ask() for _ in range(6)]
         assert [answer.status for answer in answers] == [200] * 6
+        assert not any("x-trunkline-fallback-from" in answer.headers for answer in answers)
         assert at.a.keys.count("a1") == 1
         assert at.b.keys == []
 
@@ -113,6 +114,7 @@ async def test_refusals_go_to_another_target_by_choice(tmp_path: Path, error: ob
         at.a.says("a1", "400 Bad Request", error)
         answer = await at.ask()
         assert (answer.status, answer.body_read["error"]["code"]) == (400, code)  # type: ignore[attr-defined]
+        assert "x-trunkline-fallback-from" not in answer.headers
         assert at.b.keys == []
     async with place(tmp_path / "2", ["a1"], fallback_on=[code]) as at:
         at.a.says("a1", "400 Bad Request", error)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from film_provider import FilmProvider
-from gateway_process import Home, film, to_films
+from gateway_process import Home, Process, film, to_films
 from media_gateway import deltas, media_of, numbered
 from postgres import Postgres
 from raw_upstream import RawUpstream, raw_upstream
@@ -31,6 +31,16 @@ def home(tmp_path: Path, upstream: RawUpstream, postgres_url: str, valkey_url: s
     return several(tmp_path, to_text(upstream.url), postgres_url, valkey_url)
 
 
+async def told(gate: Process, part: str, *, usable: bool) -> None:
+    """Wait until the metrics and the log say that a part is away, or back."""
+    async with asyncio.timeout(30):
+        metrics = ""
+        while f'trunkline_storage_usable{{part="{part}"}} {usable:d}.0' not in metrics:
+            metrics = (await (await gate.get("/metrics")).body()).decode()
+    name = "the database" if part == "database" else "Valkey"
+    assert f"{name} is {'back' if usable else 'away'}" in gate.log.read_text()
+
+
 @pytest.mark.parametrize("resume", [{}, RESUME])
 async def test_without_postgresql_answers_go_on_and_are_settled_when_it_is_back(
     home: Home, upstream: RawUpstream, postgres_server: Postgres, resume: dict[str, str]
@@ -43,6 +53,7 @@ async def test_without_postgresql_answers_go_on_and_are_settled_when_it_is_back(
             before = await until(gate, key, 503)  # what it had set aside already may be used for a moment
             assert set(before) <= {200}
             assert await status_of(gate, key) == 503
+            await told(gate, "database", usable=False)
             for answer in answers:
                 events = (await answer.body()).decode()
                 assert events.endswith("data: [DONE]\n\n")
@@ -52,6 +63,7 @@ async def test_without_postgresql_answers_go_on_and_are_settled_when_it_is_back(
             rows = [row for row in await books.rows(passed) if row.cost_microusd]
             assert [(row.end_reason, row.cost_microusd) for row in rows] == [("completed", PRICE_MICROUSD)] * passed
             await until(gate, key, 200)
+            await told(gate, "database", usable=True)
             await books.rows(passed + 1)
             [spend] = await books.money.spend(key["id"], ["total"])
             assert spend.spent == (passed + 1) * PRICE_MICROUSD
@@ -90,7 +102,9 @@ async def test_without_valkey_keys_with_a_budget_are_closed(
             assert [await status_of(gate, both) for _ in range(5)] == [503 if fail_closed else 200] * 5
             assert [await status_of(gate, budgeted) for _ in range(5)] == [503 if fail_closed else 200] * 5
             assert [await status_of(gate, key) for key in (rated, free) for _ in range(5)] == [200] * 10
+            await told(gate, "valkey", usable=False)
         await until(gate, rated, 429)
+        await told(gate, "valkey", usable=True)
         assert [await status_of(gate, key) for key in (both, budgeted)] == [200, 200]
 
 

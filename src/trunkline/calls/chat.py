@@ -118,8 +118,9 @@ class ChatCall:
                 await asyncio.sleep(delay_s)
                 left.insert(0, asked)
                 continue
-            self.fallback_from = self.fallback_from or f"{asked.item.target.provider}:{asked.item.target.model}"
             left = order.following(left, asked, failure)
+            if left and left[0].item is not asked.item:
+                self.fallback_from = self.fallback_from or f"{asked.item.target.provider}:{asked.item.target.model}"
         self._failed = verdict(failures)
         raise _error(self._failed)
 

@@ -1,6 +1,7 @@
 """The life of a process in the database: a lease, renewed every second, under which it holds jobs and money."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from trunkline.core.state import Leases, StorageError
 TTL_S = 3.0
 RENEW_S = 1.0
 REGAIN_S = 15.0
+log = logging.getLogger(__name__)
 MARGIN_S = 0.5
 """This long before others may think so, the process itself takes its lease for over."""
 
@@ -58,17 +60,23 @@ class Life:
     async def renew(self) -> None:
         """Renew once; begin anew when it is over."""
         asked = time.monotonic()
+        was_reachable = self.reachable
         try:
             if await self._leases.renew(self.holder, TTL_S, self.tell()):
                 self._until = asked + TTL_S - MARGIN_S
                 self.reachable = True
-                return
-            self._until = 0.0
-            for lost in self.on_lost:
-                lost()
-            await self.begin()
-        except StorageError:
+            else:
+                self._until = 0.0
+                for lost in self.on_lost:
+                    lost()
+                await self.begin()
+        except StorageError as error:
+            if was_reachable:
+                log.warning("the database is away; calls that cost money are refused: %s", error)
             self.reachable = False
+        else:
+            if not was_reachable:
+                log.warning("the database is back")
 
     async def end(self) -> None:
         """End the life. Raises StorageError."""

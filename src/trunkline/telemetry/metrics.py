@@ -38,6 +38,7 @@ NAMES = {
     "trunkline_open_jobs": "Jobs of this process.",
     "trunkline_upstream_usable": "1: calls go there; 0: it rests after failures.",
     "trunkline_upstream_first_event_seconds": "The usual time to the first event, lately.",
+    "trunkline_storage_usable": "1: it answers; 0: it is away.",
     "trunkline_log_lines_dropped": "Lines of the call log that nobody read.",
 }
 _TARGET = ("provider", "model")
@@ -54,6 +55,8 @@ class Metrics:
         """Jobs of this process by what they do."""
         self.health = Health()
         """Of the targets."""
+        self.storage: Callable[[], Mapping[str, bool]] = dict
+        """Which databases answer, by name."""
         self.dropped: Callable[[], int] = lambda: 0
         """Lines of the call log that were dropped."""
         self._series: dict[tuple[str, str, str], _Series] = {}
@@ -176,9 +179,12 @@ class Metrics:
             usable.add_metric(list(key), int(well))
             if first_event_s is not None:
                 speed.add_metric(list(key), first_event_s)
+        storage = _gauge("trunkline_storage_usable", ("part",))
+        for part, answers in self.storage().items():
+            storage.add_metric([part], int(answers))
         dropped = _counter("trunkline_log_lines_dropped", ())
         dropped.add_metric([], self.dropped())
-        yield from (open_calls, open_streams, open_jobs, usable, speed, dropped)
+        yield from (open_calls, open_streams, open_jobs, usable, speed, storage, dropped)
 
     def _by_target(self) -> "dict[tuple[str, str], _Series]":
         summed: dict[tuple[str, str], _Series] = {}

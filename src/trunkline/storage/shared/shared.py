@@ -1,6 +1,6 @@
 """What the processes of one gateway share: counted rates, the events of text streams, kept answers and traces."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -29,6 +29,8 @@ class Shared(Struct, frozen=True):
     traces: AnswerCache
     run: Work
     close: Work
+    usable: Callable[[], Mapping[str, bool]] = dict
+    """Which servers can be used now, by name."""
 
 
 def share(  # noqa: PLR0913 - all of it is configuration
@@ -70,7 +72,7 @@ def share(  # noqa: PLR0913 - all of it is configuration
         await kept.close()
         await traced.close()
 
-    return Shared(rates, jobs, texts, kept, traced, rates.run, close)
+    return Shared(rates, jobs, texts, kept, traced, rates.run, close, lambda: {"valkey": not rates.away})
 
 
 async def _nothing() -> None:

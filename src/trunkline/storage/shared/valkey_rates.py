@@ -121,7 +121,7 @@ class ValkeyRates:
         self._process = secrets.token_hex(8)
         self._fail_closed = fail_closed
         self._policy = "refused if they have a budget, else uncounted" if fail_closed else "uncounted"
-        self._away = False
+        self.away = False
         """Calls do not ask Valkey then, and wait for nothing."""
         self._ended: dict[tuple[str, int], list[int]] = {}
         """Tokens to add and streams to give back, by key and slot."""
@@ -131,7 +131,7 @@ class ValkeyRates:
         rates = key.rates
         limits = (rates.requests, rates.tokens, rates.images, rates.streams)
         arguments = [-1 if limit is None else limit for limit in limits]
-        if self._away:
+        if self.away:
             return self._uncounted(key, tokens)
         try:
             answer: list[int] = await self._take(
@@ -149,7 +149,7 @@ class ValkeyRates:
         return Verdict(requests=_left(rates.requests, left[0:2]), tokens=_left(rates.tokens, left[2:4])), passed
 
     def check(self, key: Key) -> None:
-        if self._away and self._fail_closed and key.budgeted:
+        if self.away and self._fail_closed and key.budgeted:
             told = "Valkey is away; keys with a budget are refused until it is back."
             raise GatewayError("storage_unavailable", told)
 
@@ -160,9 +160,9 @@ class ValkeyRates:
 
     def _lost(self, error: Exception) -> None:
         """Note that Valkey is away."""
-        if not self._away:
+        if not self.away:
             log.warning("Valkey is away; calls are %s: %s", self._policy, error)
-        self._away = True
+        self.away = True
 
     def end(self, passed: Passed, tokens: int) -> None:
         more = tokens - passed.tokens
@@ -195,9 +195,9 @@ class ValkeyRates:
             except self._errors as error:
                 self._lost(error)
             else:
-                if self._away:
+                if self.away:
                     log.warning("Valkey is back")
-                self._away = False
+                self.away = False
             await asyncio.sleep(BEAT_S)
 
     async def _hand_in(self) -> bool:
