@@ -16,7 +16,6 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.routing import Route, Router
 
 from trunkline import web
-from trunkline.app_admin import admin_api
 from trunkline.app_media import MediaParts
 from trunkline.app_workers import ALONE, PeerAddress, Peers, Place
 from trunkline.calls import traces
@@ -30,6 +29,7 @@ from trunkline.calls.life import Life
 from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.pricing import Pricing
 from trunkline.config.changes import taken_over
+from trunkline.config.check import is_loopback
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
 from trunkline.config.read import ConfigError
@@ -41,14 +41,13 @@ from trunkline.core.secret import Secret
 from trunkline.core.state import StorageError
 from trunkline.dialects import CHAT_DIALECTS
 from trunkline.http import pages
-from trunkline.http.admin.providers import Known
-from trunkline.http.admin.session import Sessions, is_loopback_name
 from trunkline.http.chat_completions import ChatCompletions
 from trunkline.http.cors import Cors
 from trunkline.http.embeddings import Embeddings
 from trunkline.http.error_response import gateway_error
 from trunkline.http.exchange import Handler
 from trunkline.http.front_door import FrontDoor
+from trunkline.http.later import Later
 from trunkline.http.live import Live, Settings
 from trunkline.http.operator import OperatorOnly
 from trunkline.http.system import system_routes, unknown_endpoint
@@ -101,7 +100,7 @@ class Application:
         config = self.config = loaded.config
         data_dir = private_dir(config.server.data_dir)
         secret = config.server.secret.reveal().encode() if config.server.secret else server_secret(data_dir)
-        self.loopback = is_loopback(config.server.listen)
+        self.loopback = is_loopback(config.server.listen.rpartition(":")[0].strip("[]"))
         if not self.loopback and config.server.admin_key is None:
             raise ConfigError([NO_ADMIN_KEY.format(config.server.listen)], str(loaded.path or ""))
         self.metrics = Metrics()
@@ -149,9 +148,13 @@ class Application:
         }
         self.protocol: type[FrontDoor] = type("ConfiguredFrontDoor", (FrontDoor,), {"routes": routes})
         self._set_limits()
-        self.asgi = self._asgi(self._admin(secret, targets))
+        self.asgi = self._asgi(Later(lambda: self._admin(secret, targets)))
 
-    def _admin(self, secret: bytes, targets: Targets) -> list[Route]:
+    def _admin(self, secret: bytes, targets: Targets) -> Router:
+        from trunkline.app_admin import admin_api  # noqa: PLC0415 - of no use until an operator looks
+        from trunkline.http.admin.providers import Known  # noqa: PLC0415 - the same
+        from trunkline.http.admin.session import Sessions  # noqa: PLC0415 - the same
+
         return admin_api(
             lambda: Known(self.config.providers, self._off),
             Sessions(secret, self.config.server.admin_key, loopback=self.loopback),
@@ -180,11 +183,11 @@ class Application:
         self.metrics.health = targets.health
         self.metrics.storage = lambda: {"database": self._life.reachable, **self._shared.usable()}
 
-    def _asgi(self, admin: list[Route]) -> Router:
+    def _asgi(self, admin: Later) -> Router:
         """Make the application that answers whatever is not a hot route."""
         return Router(
             routes=[
-                *admin,
+                Route("/admin/api/{path:path}", admin),
                 *system_routes(self.live, self._metrics_page, self.models, started_s=time.time_ns() // 1_000_000_000),
                 Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
                 *pages.routes(web.built(), web.why_not()),
@@ -348,11 +351,6 @@ def _otel(endpoint: str, environ: Mapping[str, str], replica: str) -> "OpenTelem
         return OpenTelemetry(endpoint, environ, replica)
     except ImportError:
         raise ConfigError(["`server.otlp` needs the extra `otel`: pip install 'trunkline[otel]'"], "") from None
-
-
-def is_loopback(listen: str) -> bool:
-    """Say whether an address to listen on is this machine's own."""
-    return is_loopback_name(listen.rpartition(":")[0].strip("[]"))
 
 
 def _table(config: Config) -> RoutingTable:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from starlette.routing import Route
+from starlette.routing import Router
 
 from trunkline.app_media import MediaParts
 from trunkline.calls.keys import Keys
@@ -37,12 +37,12 @@ def admin_api(  # noqa: PLR0913 - what operators look at
     health: Health,
     media: MediaParts,
     database: Database,
-) -> list[Route]:
-    """Give the routes of `/admin/api`; `known` says which providers there are now."""
+) -> Router:
+    """Make the application of `/admin/api`; `known` says which providers there are now."""
     reports, jobs, index = SqlReports(database), SqlJobs(database), SqlMediaIndex(database)
     media_pages = MediaPages(live, index, media.links, media.retention, reports)
     providers = ProviderPages(known, health, reports)
-    return admin_routes(
+    routes = admin_routes(
         sessions,
         [
             *OverviewPage(calls, jobs, index, reports, providers).endpoints,
@@ -55,3 +55,4 @@ def admin_api(  # noqa: PLR0913 - what operators look at
             *InspectPages(find_trace, calls.with_trace).endpoints,
         ],
     )
+    return Router(routes)

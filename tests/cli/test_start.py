@@ -8,7 +8,7 @@ IMPORTED = "import json, sys, trunkline.cli.main, trunkline.cli.serve, trunkline
 NOT_AT_START = (
     "sqlalchemy.orm", "sqlalchemy.dialects.postgresql", "asyncpg", "alembic", "dbos", "pydantic", "prometheus_client",
     "rich", "redis", "obstore", "opentelemetry", "PIL", "av", "xllamacpp", "openai", "html", "statistics",
-    "trunkline.inspection.examine", "trunkline.cli.keys", "trunkline.dialects.gemini_chat",
+    "trunkline.inspection.examine", "trunkline.app_admin", "trunkline.cli.keys", "trunkline.dialects.gemini_chat",
 )  # fmt: skip
 
 

@@ -134,7 +134,7 @@ class Sessions:
         if not self._loopback or any(name in request.headers for name in _FORWARDED):
             return False
         host = request.headers.get("host", "")
-        return is_loopback_name(host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0])
+        return _is_loopback(host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0])
 
     def _tries(self, peer: str) -> deque[float]:
         """Give when this peer tried wrong keys in the last minute."""
@@ -146,7 +146,7 @@ class Sessions:
         return wrong
 
 
-def is_loopback_name(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Tell whether a host (name or address, without a port) is this machine's own."""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -11,9 +11,6 @@ from trunkline.storage.shared.answers import LocalAnswers
 from trunkline.storage.shared.event_log import StoredLog
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
-from trunkline.storage.shared.valkey_answers import ValkeyAnswers
-from trunkline.storage.shared.valkey_log import ValkeyLog
-from trunkline.storage.shared.valkey_rates import ValkeyRates
 from trunkline.storage.sql.streams import SqlStreams
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -61,6 +58,10 @@ def share(  # noqa: PLR0913 - all of it is configuration
         answers = LocalAnswers(max_bytes=cache_bytes, ttl_s=cache_s)
         traces = LocalAnswers(max_bytes=traces_bytes, ttl_s=traces_s)
         return Shared(counted, jobs, jobs, answers, traces, _nothing, closed)
+    from trunkline.storage.shared.valkey_answers import ValkeyAnswers  # noqa: PLC0415 - of no use without Valkey
+    from trunkline.storage.shared.valkey_log import ValkeyLog  # noqa: PLC0415 - the same
+    from trunkline.storage.shared.valkey_rates import ValkeyRates  # noqa: PLC0415 - the same
+
     rates = ValkeyRates(url, fail_closed=fail_closed)
     texts = ValkeyLog(streams, url, max_bytes=max_bytes, ttl_s=ttl_s)
     kept = ValkeyAnswers(url, max_bytes=cache_bytes, ttl_s=cache_s)
