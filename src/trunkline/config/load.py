@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from trunkline.config.read import ConfigError, Reading
 from trunkline.config.schema import Config
 from trunkline.config.secrets import resolve
 from trunkline.config.spoken import Known
+from trunkline.core.near import near
 
 DEFAULT_FILE = "trunkline.toml"
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -123,7 +123,7 @@ def strange_variables(environ: Mapping[str, str]) -> list[str]:
     return [
         f"the environment variable {name} is not read: did you mean {close[0]}?"
         for name in sorted(environ)
-        if name.startswith("TRUNKLINE_") and name not in ours and (close := get_close_matches(name, ours, 1, 0.8))
+        if name.startswith("TRUNKLINE_") and name not in ours and (close := near(name, ours, likeness=0.8))
     ]
 
 

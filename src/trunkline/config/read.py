@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from trunkline.config.secrets import SecretError
+from trunkline.core.near import near
 from trunkline.core.secret import Secret
 
 T = TypeVar("T", bound=Struct)
@@ -138,14 +138,14 @@ def named(path: str) -> str:
 
 def unknown(path: str, key: str, allowed: list[str]) -> str:
     """Say that a key is not known, what was meant perhaps, and what is allowed."""
-    close = get_close_matches(key, allowed, 1)
+    close = near(key, allowed)
     meant = f": did you mean `{close[0]}`?" if close else ";"
     return f"unknown key `{path}`{meant} allowed: {', '.join(sorted(allowed)) or 'nothing'}"
 
 
 def not_one_of(path: str, value: str, allowed: list[str]) -> str:
     """Say that a value is none of those allowed."""
-    close = get_close_matches(value, allowed, 1)
+    close = near(value, allowed)
     meant = f": did you mean `{close[0]}`?" if close else ";"
     return f"{named(path)} is `{value[:80]}`{meant} allowed: {', '.join(allowed) or 'nothing'}"
 

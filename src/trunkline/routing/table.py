@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from fnmatch import translate
 from functools import lru_cache
 
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 
 from trunkline.core.chat import Target
 from trunkline.core.errors import GatewayError
+from trunkline.core.near import near
 from trunkline.core.provider import ChatSide, MediaSide, ModelFacts, ModelKind, Provider, Side
 from trunkline.core.route import Alias, AliasTarget, ListedModel, Route, RouteTarget, split_target
 from trunkline.ingress.media_suffix import bases
@@ -126,7 +126,7 @@ class RoutingTable:
     def _not_found(self, name: str) -> str:
         shown = name if len(name) <= 100 else name[:100] + "…"
         listed = [*self._exact, *self._bare, *(f"{owner}/{model}" for model, owner in self._bare.items())]
-        close = get_close_matches(name[:100], dict.fromkeys(listed), 3)
+        close = near(name[:100], listed, 3)
         meant = f" Did you mean {' or '.join(f'`{item}`' for item in close)}?" if close else ""
         return f"The model `{shown}` does not exist here.{meant} GET /v1/models lists all."
 
