@@ -91,7 +91,7 @@ async def test_usage_that_is_our_own_count_is_marked(tmp_path: Path) -> None:
     assert all(row.completion_tokens > 0 and row.prompt_tokens > 0 for row in rows)
 
 
-async def test_a_price_that_is_unknown(tmp_path: Path) -> None:
+async def test_a_price_that_is_unknown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async with raw_upstream(answer) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         limited = await gate.ask(chat(), authorization=await key(gate, budget=Budget(total=10_000_000)))
         assert limited.status == 403
@@ -100,6 +100,8 @@ async def test_a_price_that_is_unknown(tmp_path: Path) -> None:
         assert free.status == 200
         assert "x-trunkline-cost" not in free.headers
         assert [row.cost_microusd for row in await ledger(tmp_path, 1)] == [None]
+    told = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+    assert [line.get("unpriced") for line in told] == [None, True]
 
 
 async def test_a_group_has_a_budget_of_its_own(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ class Line(Struct, omit_defaults=True):
     images: int = 0
     video_ms: int = 0
     cost_usd: float | None = None
+    unpriced: bool = False
+    """Nobody knows what it cost."""
     estimated: bool = False
     cache_hit: bool = False
     trace: str = ""
@@ -153,6 +155,7 @@ class CallLog:
                     images=row.images,
                     video_ms=row.video_ms,
                     cost_usd=None if row.cost_microusd is None else usd(row.cost_microusd),
+                    unpriced=row.cost_microusd is None,
                     estimated=row.estimated,
                     cache_hit=row.cache_hit,
                     trace=trace,
