@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,21 @@ def test_a_key_with_everything_is_made_changed_and_shown(tmp_path: Path) -> None
     assert changed["rates"] == {"requests": None, "tokens": 1000, "images": 5, "streams": 3}
     assert changed["expires_ms"] is None
     shown = run(tmp_path, "keys", "show", key_id)
+    assert run(tmp_path, "keys", "change", key_id).stdout == shown.stdout
     assert "spent (day): $0.00 of $2.50, 0 calls" in shown.stdout
+    assert "media style: bare\ncache: yes\nrecord: yes\ncost_centre: 7\n" in shown.stdout
     assert made["key"] not in shown.output
     listed = read(tmp_path, "groups", "list")
     assert [(one["name"], one["keys"]) for one in listed] == [("team", 1)]
+
+
+def test_a_key_that_has_expired_is_shown_so(tmp_path: Path) -> None:
+    read(tmp_path, "keys", "create", "--name", "anna", "--expires", "30d")
+    database = sqlite3.connect(tmp_path / "trunkline.db")
+    with database:
+        database.execute("UPDATE keys SET expires_ms = 1")
+    database.close()
+    assert "  expired  " in run(tmp_path, "keys", "list").stdout
 
 
 def test_states_of_keys_and_groups(tmp_path: Path) -> None:

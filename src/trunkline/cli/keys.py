@@ -56,11 +56,13 @@ def change(  # noqa: PLR0913 - the command's options
 ) -> None:
     """Change what is named; everything else stays."""
 
-    async def work(keys: "Keys") -> "Key":
+    async def work(loaded: "Config", database: "Database") -> "tuple[Key, list[Spend]]":
+        keys = _keys(loaded, database)
         settings = _settings(await keys.get(key_id), name, asked)
-        return await keys.change(key_id, await _in_group(keys, settings, asked.group))
+        changed = await keys.change(key_id, await _in_group(keys, settings, asked.group))
+        return changed, await spending(database, key_id)
 
-    _tell(with_keys(config, data_dir, work), [], as_json=as_json)
+    _tell(*with_database(config, data_dir, work), as_json=as_json)
 
 
 @keys.command(name="list")
@@ -74,7 +76,7 @@ def list_keys(*, config: str | None, data_dir: str | None, as_json: bool) -> Non
         write([members(key) for key in found])
         return
     for key in found:
-        click.echo(f"{key.id}  {key.prefix}…  {key.state:8} {', '.join(key.models) or 'all models'}  {key.name}")
+        click.echo(f"{key.id}  {key.prefix}…  {_state(key):8} {', '.join(key.models) or 'all models'}  {key.name}")
     if not found:
         click.echo("There is no key yet: `trunkline keys create --name NAME` makes one.", err=True)
 
@@ -90,8 +92,7 @@ def show(key_id: str, *, config: str | None, data_dir: str | None, as_json: bool
     async def work(loaded: "Config", database: "Database") -> "tuple[Key, list[Spend]]":
         return await _keys(loaded, database).get(key_id), await spending(database, key_id)
 
-    key, spends = with_database(config, data_dir, work)
-    _tell(key, spends, as_json=as_json)
+    _tell(*with_database(config, data_dir, work), as_json=as_json)
 
 
 @keys.command()
@@ -257,7 +258,7 @@ def _tell(key: "Key", spends: "list[Spend]", *, as_json: bool) -> None:
         return
     from datetime import UTC, datetime
 
-    click.echo(f"{key.id}  {key.prefix}…  {key.state}  {key.name}")
+    click.echo(f"{key.id}  {key.prefix}…  {_state(key)}  {key.name}")
     click.echo(f"models: {', '.join(key.models) or 'all'}")
     if key.group is not None:
         click.echo(f"group: {key.group.name} ({key.group.id})")
@@ -266,10 +267,24 @@ def _tell(key: "Key", spends: "list[Spend]", *, as_json: bool) -> None:
         click.echo(f"rates: {', '.join(f'{name} {value}' for name, value in limits.items())}")
     if key.expires_ms is not None:
         click.echo(f"expires: {datetime.fromtimestamp(key.expires_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC")
+    if key.media_style:
+        click.echo(f"media style: {key.media_style}")
+    for name, is_so in (("cache", key.cache), ("record", key.record)):
+        if is_so:
+            click.echo(f"{name}: yes")
     for name, value in key.metadata.items():
         click.echo(f"{name}: {value}")
     for line in budget_lines(key.budget, spends):
         click.echo(line)
+
+
+def _state(key: "Key") -> str:
+    """Say whether a key opens anything, and else why not."""
+    import time
+
+    from trunkline.calls.keys import unusable
+
+    return "expired" if unusable(key, time.time_ns() // 1_000_000) == "expired" else key.state
 
 
 def _tell_new(key: "Key", token: str, *, as_json: bool) -> None:
