@@ -111,6 +111,18 @@ def test_the_time_to_the_first_event_is_smoothed_and_grows_stale() -> None:
     assert health.snapshot(1000.0) == {KEY: (True, 9.0)}
 
 
+def test_answers_that_come_whole_count_only_where_no_stream_was_measured() -> None:
+    health = Health()
+    health.succeeded(KEY, 0.0, 20.0, whole=True)
+    health.succeeded(KEY, 1.0, 30.0, whole=True)
+    assert health.first_event_s(KEY, 1.0) == pytest.approx(23.0)
+    health.succeeded(KEY, 2.0, 1.0)
+    health.succeeded(KEY, 3.0, 20.0, whole=True)
+    assert health.first_event_s(KEY, 3.0) == 1.0
+    health.succeeded(KEY, 1000.0, 20.0, whole=True)
+    assert health.first_event_s(KEY, 1000.0) == 20.0
+
+
 def test_no_more_keys_are_kept_than_allowed() -> None:
     health = tripped()
     for number in range(MOST_KEYS):

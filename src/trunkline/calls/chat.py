@@ -107,7 +107,8 @@ class ChatCall:
             events = await self._try(asked)
             last = events[-1]
             if type(last) is not Failed or answers(events):
-                self._targets.health.succeeded(asked.key, time.monotonic(), time.monotonic() - asked_at)
+                now, whole = time.monotonic(), not self.request.stream
+                self._targets.health.succeeded(asked.key, now, now - asked_at, whole=whole)
                 return self._metered(events)
             failure = judge(last.code, last.status, last.retry_after_s, self.route.settings.fallback_on)
             self._targets.health.failed(asked.key, time.monotonic(), failure)
@@ -201,7 +202,7 @@ class ChatCall:
         if race.won is None:
             return []
         self._asked, self._attempt, events, took_s = race.won
-        self._targets.health.succeeded(self._asked.key, time.monotonic(), took_s)
+        self._targets.health.succeeded(self._asked.key, time.monotonic(), took_s, whole=not self.request.stream)
         return events
 
     async def _try(self, asked: order.Attempt) -> list[Event]:

@@ -34,6 +34,8 @@ class Condition(Struct):
     probe_until: float = 0.0
     first_event_s: float | None = None
     measured_at: float = 0.0
+    whole: bool = False
+    """What was measured are answers that come whole, in the time that all of it takes."""
 
 
 class Health:
@@ -63,15 +65,21 @@ class Health:
         if condition and condition.rests:
             condition.probe_until = now + PROBE_S
 
-    def succeeded(self, key: Key, now: float, first_event_s: float | None = None) -> None:
-        """Note an answer; `first_event_s` is how long its first event took."""
+    def succeeded(self, key: Key, now: float, first_event_s: float | None = None, *, whole: bool = False) -> None:
+        """Note an answer; `first_event_s` is how long its first event took.
+
+        `whole`: the answer was not streamed, and says little of that; it counts where no stream was measured lately.
+        """
         condition = self._touch(key)
         condition.failures = condition.rests = 0
         condition.refused = False
         condition.rest_until = condition.probe_until = 0.0
-        if first_event_s is None:
-            return
         known = self.first_event_s(key, now)
+        if first_event_s is None or (whole and known is not None and not condition.whole):
+            return
+        if condition.whole and not whole:
+            known = None
+        condition.whole = whole
         condition.first_event_s = first_event_s if known is None else known + SMOOTHING * (first_event_s - known)
         condition.measured_at = now
 
