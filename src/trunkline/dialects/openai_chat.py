@@ -33,6 +33,7 @@ from trunkline.wire.usage import read_usage
 
 _NO_DELTA = Delta()
 MAX_CHOICES = 128
+_EXTRAS = ("service_tier", "system_fingerprint", "citations")
 
 
 class ChatDecoder:
@@ -51,7 +52,7 @@ class ChatDecoder:
         self._pieces = False  # the answer comes in objects without choices
         self._pending: UpstreamError | None = None  # a task was begun; its answer may yet come
         self._counted: Any = None
-        self._kept: dict[str, Any] = {}
+        self._kept: tuple[Any, ...] = (None,) * len(_EXTRAS)
 
     def feed(self, frames: list[Frame]) -> list[Event]:
         """Read the next frames."""
@@ -305,17 +306,13 @@ class ChatDecoder:
 
     def _extras(self, chunk: Chunk, out: list[Event]) -> None:
         """Keep the members that OpenAI's and known clients read, each value once."""
-        members = {
-            "service_tier": chunk.service_tier,
-            "system_fingerprint": chunk.system_fingerprint,
-            "citations": chunk.citations,
-        }
-        if members == self._kept:
+        said, kept = (chunk.service_tier, chunk.system_fingerprint, chunk.citations), self._kept
+        if said == kept:
             return
-        new = {name: value for name, value in members.items() if value and value != self._kept.get(name)}
-        self._kept = {**self._kept, **new}
-        if new:
-            out.append(Extras({name: as_raw(value) for name, value in new.items()}))
+        self._kept = tuple(new or old for new, old in zip(said, kept, strict=True))
+        told = zip(_EXTRAS, said, kept, strict=True)
+        if fields := {name: as_raw(new) for name, new, old in told if new and new != old}:
+            out.append(Extras(fields))
 
 
 def _names(frame: Frame, value: dict[str, Any]) -> tuple[str, str]:

@@ -17,6 +17,7 @@ STREAM_HEADERS = (
     ("cache-control", "no-cache"),
     ("x-accel-buffering", "no"),
 )
+_NONE: Iterator[bytes] = iter(())
 SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "server_error", 503)
 
 
@@ -41,7 +42,7 @@ class EventStream:
         self._begun_at = self._last_write
         self._headers: Headers = ()
         self._closed = False
-        self._pieces: Iterator[bytes] = iter(())
+        self._pieces = _NONE
         self._over = False
         """The last event has been taken, though perhaps not written."""
 
@@ -73,6 +74,7 @@ class EventStream:
             return "failed"
         self._start()
         self._take(events)
+        del events  # the stream may be long, and silent
         while await self._written():
             if self._over:
                 self._exchange.finish()
@@ -95,6 +97,7 @@ class EventStream:
             self._last_write = self._loop.time()
             if not taken:
                 return False
+        self._pieces = _NONE
         return True
 
     async def _written(self) -> bool:

@@ -23,6 +23,7 @@ _NAMELESS = UpstreamError("upstream_malformed", "the upstream called a tool and 
 _LONG = 8  # characters that are not said twice by accident
 _WORDS = ("text", "content", "thinking", "reasoning", "summary", "value")
 _TAG = re.compile(r"^\s*<thought>|</thought>\s*$")
+_NO_MEDIA: frozenset[str] = frozenset()  # one for all: most answers have no media
 _KEPT_CHARS = 16_384  # of the latest text, to know which links it holds already
 
 
@@ -30,14 +31,16 @@ class ChoiceReader:
     """What is remembered of one choice, and how its deltas are read."""
 
     __slots__ = (
-        "_growing", "_links", "_notes", "_thought", "calls", "chars", "cumulative", "finished", "index", "join",
-        "media", "recent", "recent_chars",
+        "_calls", "_growing", "_links", "_notes", "_salt", "_thought", "_tools", "chars", "cumulative", "finished",
+        "index", "join", "media", "recent", "recent_chars",
     )  # fmt: skip
 
     def __init__(self, index: int, salt: str, notes: Notes, tools: Raw | None = None) -> None:
         self._notes = notes
         self.index = index
-        self.calls = ToolCalls(index, salt, notes, tools)
+        self._salt = salt
+        self._tools = tools
+        self._calls: ToolCalls | None = None
         self.cumulative: Cumulative | None = Cumulative()
         self.join = TextJoin()
         self._growing: Cumulative | None = Cumulative()  # of the reasoning
@@ -45,9 +48,16 @@ class ChoiceReader:
         self.recent: list[str] = []
         self.recent_chars = 0
         self.chars = 0  # of the text so far
-        self.media: set[str] = set()
+        self.media = _NO_MEDIA
         self._links: list[Media] = []
         self.finished = False
+
+    @property
+    def calls(self) -> ToolCalls:
+        """The tool calls, made when somebody asks for them: a stream of text is idle without."""
+        if self._calls is None:
+            self._calls = ToolCalls(self.index, self._salt, self._notes, self._tools)
+        return self._calls
 
     def text(self, text: str, logprobs: Any, line: int, out: list[Event]) -> None:
         """Take a piece of text; what repeats the text before it is left out."""
@@ -245,7 +255,7 @@ class ChoiceReader:
         key = media.url if len(media.url) < 4096 else f"{len(media.url)} {media.url[-64:]} {hash(media.url)}"
         if key in self.media:
             return
-        self.media.add(key)
+        self.media |= {key}
         if media.url and media.url in "".join(self.recent):
             out.append(MediaReady(msgspec.structs.replace(media, in_text=True), self.index))
         elif wait and media.url.startswith("http") and not self.finished:
