@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
 from gateway import Answer, Gateway, chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 from text_upstream import HEAD
@@ -181,18 +180,12 @@ async def body_of(answer: Answer) -> list[Any]:
     return await answer.events()
 
 
-@pytest.mark.parametrize("how", ["leaves", "refuses"])
-async def test_where_no_answer_begins_the_next_one_asks(tmp_path: Path, how: str) -> None:
-    upstream = Upstream(how)
+async def test_where_the_first_leaves_before_an_answer_begins_the_next_one_asks(tmp_path: Path) -> None:
+    upstream = Upstream()
     async with asking(tmp_path, upstream) as gate:
         first, second, third = await begun(gate, 3)
         await upstream.asked.get()
-        if how == "leaves":
-            first.leave()
-        else:
-            upstream.say()
-            await first.read_head()
-            assert first.status == 502
+        first.leave()
         await upstream.asked.get()
         upstream.say(3)
         uses = []
@@ -201,6 +194,25 @@ async def test_where_no_answer_begins_the_next_one_asks(tmp_path: Path, how: str
             uses.append(answer.headers["x-trunkline-cache"])
     assert sorted(uses) == ["hit", "miss"]
     assert upstream.asked.empty()
+
+
+async def test_where_no_answer_begins_all_ask(tmp_path: Path) -> None:
+    upstream = Upstream("refuses")
+    async with asking(tmp_path, upstream) as gate:
+        first, *others = await begun(gate, 4)
+        upstream.say()
+        await first.read_head()
+        assert first.status == 502
+        for _ in range(4):  # at once: none waits until another has failed, too
+            await upstream.asked.get()
+        upstream.say(9)
+        for answer in others:
+            assert (await body_of(answer))[-1] == "[DONE]"
+            assert answer.headers["x-trunkline-cache"] == "miss"
+        again = await gate.ask(STREAMED, **ASKED)
+        assert again.headers["x-trunkline-cache"] == "hit"
+        handler = cast("ChatCompletions", gate.application.protocol.routes[b"POST", b"/v1/chat/completions"])
+    assert not handler._answers.coming
 
 
 async def test_an_answer_that_breaks_fails_those_who_heard_it_and_nobody_else(tmp_path: Path) -> None:

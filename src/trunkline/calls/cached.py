@@ -103,19 +103,24 @@ class CachedCall(ChatCall):
         self._number = 0
 
     async def begin(self) -> list[Event]:
-        """Give the kept answer whole, or the first events of one that is on its way; else begin as any call does."""
+        """Give the kept answer whole, or the first events of one that is on its way; else begin as any call does.
+
+        Who has waited for an answer that failed does not wait for another to begin: failures take time.
+        """
+        failed = False
         while True:
             kept = await self._answers.kept.get(self._name)
             if kept is not None:
                 self.cache = "hit"
                 return self.meter.feed(read(kept))
             flight = self._answers.coming.get(self._name)
-            if flight is None or not flight.open:
+            if flight is None or not flight.open or (failed and not flight.begun.done()):
                 return await self._lead()
             events = await self._follow(flight)
             if events:
                 self.cache = "hit"
                 return self.meter.feed(events)
+            failed = isinstance(flight.last, Failed)
 
     async def read(self) -> list[Event]:
         """Give the next events, none after the last."""
@@ -184,6 +189,7 @@ class CachedCall(ChatCall):
             if self._answers.coming.get(self._name) is flight:
                 del self._answers.coming[self._name]
             if not flight.begun.done():
+                flight.last = self._failed
                 flight.begun.set_result(None)
             await flight.settle()
 
