@@ -31,6 +31,12 @@ def test_every_metric_is_documented() -> None:
     assert all(text in table[name] for name, text in NAMES.items())
 
 
+def test_expressions_name_metrics_that_there_are() -> None:
+    used = re.findall(r"trunkline_\w+", (DOCS / "metrics.md").read_text())
+    kinds = re.compile(r"_(total|bucket|sum|count)$")
+    assert {kinds.sub("", name) for name in used} <= set(NAMES)
+
+
 def test_every_quirk_is_documented() -> None:
     table = rows("quirks.md")
     assert set(table) == set(QUIRKS)
