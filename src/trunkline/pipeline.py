@@ -81,7 +81,8 @@ class ChatLine:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes, cut anywhere."""
-        frames = self._open(data) if self._fresh else self._reading().feed(data)
+        reader = self._reader
+        frames = self._open(data) if self._fresh or reader is None else reader.feed(data)
         return self._run(frames) if frames else []
 
     def close(self, broken: str = "", *, whole: bool = False, labelled: bool = False) -> list[Event]:

@@ -73,8 +73,8 @@ class Attempt:
         self._line = ChatLine(self._dialect, self.notes, quirks=target.quirks, n=request.n, salt=salt)
         self._line.offer(request.fields.get("tools"))
         self._response: HttpResponse | None = None
-        self._deadline = Deadline()
         self._loop = asyncio.get_running_loop()
+        self._deadline = Deadline(self._loop)
         self._begun_at = self._loop.time()
         self._alive_at = 0.0
         self._whole_at = 0.0  # since when nothing but numbers may follow

@@ -241,7 +241,7 @@ class ChatCall:
         return self.request
 
     def _metered(self, events: list[Event]) -> list[Event]:
-        if events and isinstance(events[-1], Failed):
+        if events and type(events[-1]) is Failed:
             self._failed = self._unrepeated(events[-1])
             events = [*events[:-1], self._failed]
         return self._inline.feed(self.meter.feed(events))

@@ -12,8 +12,8 @@ class Deadline:
 
     __slots__ = ("_armed", "_fires_at", "_handle", "_loop", "_task", "expired", "when")
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._task: asyncio.Task[Any] | None = None
         self._armed = False
         self._handle: asyncio.TimerHandle | None = None
@@ -25,7 +25,7 @@ class Deadline:
         """Limit the wait that comes now to an instant of the loop's clock."""
         self.when = when
         self._armed = True
-        self._task = asyncio.current_task() or self._task  # of none in a callback
+        self._task = asyncio.current_task(self._loop) or self._task  # of none in a callback
         if self._handle is None or when < self._fires_at:
             if self._handle is not None:
                 self._handle.cancel()

@@ -14,10 +14,14 @@ from trunkline.core.chat import ChatRequest
 from trunkline.core.events import (
     Ended,
     Event,
+    Extras,
     Failed,
+    Finished,
     MediaReady,
+    Progress,
     ReasoningDelta,
     RefusalDelta,
+    Started,
     TextDelta,
     ToolCallDelta,
     ToolCallStarted,
@@ -36,6 +40,7 @@ CacheUse = Literal["", "hit", "miss"]
 """Whether the answer was looked for in the response cache, and was there."""
 GAP_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 """The bounds by which the times between events are counted."""
+_UNCOUNTED = frozenset({Started, Finished, Extras, Progress})
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -123,7 +128,7 @@ class Meter:
         for event in events:
             if type(event) is TextDelta:
                 add(event.text)
-            else:
+            elif type(event) not in _UNCOUNTED:
                 self._note(event)
         self.chunks += len(events)
         if self._ended and self._usage is None:
@@ -132,10 +137,10 @@ class Meter:
         return events
 
     def _note(self, event: Event) -> None:
-        if type(event) is UsageReported:
-            self._usage = event.usage
-        elif type(event) is Ended:
+        if type(event) is Ended:
             self._ended = True
+        elif type(event) is UsageReported:
+            self._usage = event.usage
         elif type(event) is ReasoningDelta or type(event) is RefusalDelta:
             self._tokens.add(event.text)
         elif type(event) is ToolCallDelta:

@@ -61,11 +61,14 @@ class ChatDecoder:
             if self._failed:
                 break
             if frame.kind == "json":
-                chunk = frame.value if frame.event not in ERROR_EVENTS else None  # then more than a text counts
-                if type(chunk) is str and not self._ended:
+                chunk = frame.value
+                if frame.event and frame.event in ERROR_EVENTS:
+                    chunk = None  # more than a text counts
+                kind = type(chunk)
+                if kind is str and not self._ended:
                     self._states[0].text(chunk, None, frame.line, out)
                     continue
-                if type(chunk) is ReasoningText and not self._ended:
+                if kind is ReasoningText and not self._ended:
                     self._states[0].reason(str(chunk), frame.line, out)
                     continue
                 if chunk is None:

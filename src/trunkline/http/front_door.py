@@ -38,16 +38,21 @@ class FrontDoor(HttpToolsProtocol):
         "_hot",
         "_leaving",
         "_pieces",
+        "_raw",
         "_rest",
         "_rested_at",
         "_size",
         "http_1_0",
         "keep_alive",
+        "on_header",
         "send",
         "waiting",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._raw: dict[bytes, bytes] = {}
+        # The parser calls this without a Python frame in between; of a header that comes twice the last counts.
+        self.on_header = self._raw.__setitem__  # type: ignore[assignment]
         super().__init__(*args, **kwargs)
         self.pipeline = NONE_WAITING
         self._exchange: Exchange | None = None
@@ -127,11 +132,13 @@ class FrontDoor(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         self.url = b""
-        self.headers = []
-        self.expect_100_continue = False
+        self._raw.clear()  # a request before it may have been refused in its head
 
     def on_headers_complete(self) -> None:
         """Choose who answers."""
+        headers = {name.lower(): value for name, value in self._raw.items()}
+        self._raw.clear()
+        self.expect_100_continue = headers.get(b"expect", b"").lower() == b"100-continue"
         path, _, query = self.url.partition(b"?")
         method = self.parser.get_method()
         handler = self.routes.get((method, path)) or self.routes.get(
@@ -143,22 +150,20 @@ class FrontDoor(HttpToolsProtocol):
             return
         if handler is None or (self.cycle is not None and not self.cycle.response_complete):
             self._hot = False
-            self._to_asgi()
+            self._to_asgi(headers)
             return
         self._hot = True
         self.http_1_0 = self.parser.get_http_version() == "1.0"
         self.keep_alive = not self.http_1_0 and not self._leaving and self.parser.should_keep_alive()
         self._handler = handler
         self._pieces, self._size = [], 0
-        self._exchange = Exchange(self, method.decode(), path.decode("ascii", "replace"), query, dict(self.headers))
-        self.headers = []
+        self._exchange = Exchange(self, method.decode(), path.decode("ascii", "replace"), query, headers)
         if self.client is not None:
             self._exchange.peer = self.client[0]
-        if self._exchange.headers.get(b"content-length", b"0").isdigit():
-            declared = int(self._exchange.headers.get(b"content-length", b"0"))
-            if declared > self.body_max_bytes:
-                self._refuse(self._exchange)
-                return
+        declared = headers.get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > self.body_max_bytes:
+            self._refuse(self._exchange)
+            return
         if self.expect_100_continue:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -191,16 +196,16 @@ class FrontDoor(HttpToolsProtocol):
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def _to_asgi(self) -> None:
+    def _to_asgi(self, headers: dict[bytes, bytes]) -> None:
         """Hand the request over: the parent makes its scope from the URL and the headers."""
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        url, expects = self.url, self.expect_100_continue
         self._rested_at = self.loop.time()
         self.flow = self.flow or FlowControl(self.transport)
         if self.pipeline is NONE_WAITING:
             self.pipeline = deque()
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
-        self.headers.extend(headers)
+        self.headers.extend(headers.items())
         super().on_headers_complete()
         if self._leaving:
             self.cycle.keep_alive = False

@@ -108,30 +108,30 @@ class Collector:
                 choice.text.append(event.text)
                 if event.logprobs is not None:
                     choice.logprobs.append(event.logprobs)
-            elif type(event) is ReasoningDelta:
-                self._choice(event.choice).reason(event)
-            elif type(event) is RefusalDelta:
-                self._choice(event.choice).refusal.append(event.text)
-            elif type(event) is ToolCallStarted:
-                self._choice(event.choice).calls.append(_Call(event))
-            elif type(event) is ToolCallDelta:
-                self._choice(event.choice).calls[event.call].arguments.append(event.arguments)
+            elif type(event) is Started:
+                self._id = event.id or self._id
+                self._created = event.created or self._created
+            elif type(event) is Finished:
+                self._choice(event.choice).finish = event.reason
+            elif type(event) is UsageReported:
+                self.usage = event.usage
+            elif type(event) is Extras:
+                target = self._members if event.choice is None else self._choice(event.choice).extras
+                target.update(event.fields)
             else:
                 self._note(event)
 
     def _note(self, event: Event) -> None:
-        if type(event) is Started:
-            self._id = event.id or self._id
-            self._created = event.created or self._created
-        elif type(event) is Finished:
-            self._choice(event.choice).finish = event.reason
-        elif type(event) is UsageReported:
-            self.usage = event.usage
+        if type(event) is ReasoningDelta:
+            self._choice(event.choice).reason(event)
+        elif type(event) is RefusalDelta:
+            self._choice(event.choice).refusal.append(event.text)
+        elif type(event) is ToolCallStarted:
+            self._choice(event.choice).calls.append(_Call(event))
+        elif type(event) is ToolCallDelta:
+            self._choice(event.choice).calls[event.call].arguments.append(event.arguments)
         elif type(event) is Failed:
             self.failed = event
-        elif type(event) is Extras:
-            target = self._members if event.choice is None else self._choice(event.choice).extras
-            target.update(event.fields)
 
     def _choice(self, index: int) -> _Choice:
         choices = self._choices

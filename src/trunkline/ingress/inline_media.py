@@ -12,14 +12,12 @@ class InlineMedia:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the line's next events; the same list comes back when there is no medium in it."""
-        spoken = self._spoken
         for event in events:
             if type(event) is MediaReady:
                 return self._rewritten(events)
+        spoken = self._spoken
         if not spoken:
-            for event in events:
-                if type(event) is TextDelta and event.choice not in spoken:
-                    spoken.append(event.choice)
+            spoken += {event.choice for event in events if type(event) is TextDelta}
         return events
 
     def _rewritten(self, events: list[Event]) -> list[Event]:

@@ -76,12 +76,12 @@ class ChoiceReader:
                     self.text(held, None, line, out)
         if not text:
             return
-        self.chars += len(text)
-        recent = text if len(text) <= _KEPT_CHARS else text[-_KEPT_CHARS:]
-        self.recent.append(recent)
-        self.recent_chars += len(recent)
+        size = len(text)
+        self.chars += size
+        self.recent_chars += size
+        self.recent.append(text)
         if self.recent_chars > 2 * _KEPT_CHARS:
-            kept = "".join(self.recent)[-_KEPT_CHARS:]
+            kept = text[-_KEPT_CHARS:] if size >= _KEPT_CHARS else "".join(self.recent)[-_KEPT_CHARS:]
             self.recent = [kept]
             self.recent_chars = len(kept)
         out.append(TextDelta(text, self.index, read_logprobs(logprobs, self._notes, line) if logprobs else None))

@@ -1,5 +1,6 @@
 """Reading chunks that differ from one another only in their text: what is the same is compared, not read again."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -8,7 +9,10 @@ from msgspec import Struct
 from trunkline.wire.frame import UNREADABLE
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta, parse_chunk
 
-_PADDING = b',"obfuscation":'
+_STRING = rb'\s*("(?:[^"\\]|\\.)*")'
+_CONTENT = re.compile(rb'"content":' + _STRING)
+_REASONING = re.compile(rb'"reasoning_content":' + _STRING)
+_PADDING = re.compile(rb',"obfuscation":' + _STRING)
 _PROBE_TEXT = 'a "probe"'
 _PROBE = msgspec.json.encode(_PROBE_TEXT)
 _TRIES = 8
@@ -31,16 +35,20 @@ class _Shape(Struct):
     pad: bytes = b""
     """What stands between the text and a padding of random length, where there is one."""
     tail: bytes = b""
+    begin: int = 0
+    """Where the text begins."""
+    end: int = 0
+    """Where it ends, counted from the chunk's end."""
 
     def learn(self, data: bytes, chunk: Chunk) -> bool:
         """Remember what stands around the text, if there is a string that can be another and nothing else changes."""
-        mark = b'"content":' if self.text is str else b'"reasoning_content":'
-        for begin, end in _strings(data, mark):
+        for begin, end in _strings(_CONTENT if self.text is str else _REASONING, data):
             head, tail = data[:begin], data[end:]
             if self.is_text(head + _PROBE + tail, chunk):
                 self.head, self.pad, self.tail = head, b"", tail
-                for pad_begin, pad_end in _strings(tail, _PADDING):
+                for pad_begin, pad_end in _strings(_PADDING, tail):
                     self.pad, self.tail = tail[:pad_begin], tail[pad_end:]
+                self.begin, self.end = len(self.head), -len(self.tail)
                 return True
         return False
 
@@ -97,15 +105,13 @@ class Repeated:
         if type(data) is not bytes:
             return parse_chunk(data)
         for shape in self._known:
-            head, tail = shape.head, shape.tail
-            if data.startswith(head) and data.endswith(tail):
-                end = len(data) - len(tail)
+            if data.startswith(shape.head) and data.endswith(shape.tail):
+                said = data[shape.begin : shape.end]
                 try:
                     if shape.pad:
-                        at = data.rfind(shape.pad, len(head), end)
-                        _string(data[at + len(shape.pad) : end])
-                        end = at
-                    text = _string(data[len(head) : end])
+                        said, _, padding = said.rpartition(shape.pad)
+                        _string(padding)
+                    text = _string(said)
                 except UNREADABLE:
                     continue
                 self._matched = True
@@ -128,15 +134,6 @@ class Repeated:
                 self._known = [shape, *(known for known in self._known if known.text is not kind)]
 
 
-def _strings(data: bytes, mark: bytes) -> list[tuple[int, int]]:
-    """Give where strings stand behind a mark: begin and end."""
-    found = []
-    at = data.find(mark)
-    while at >= 0:
-        begin = data.find(b'"', at + len(mark))
-        end = begin + 1
-        while 0 < end < len(data) and data[end] != 0x22:
-            end += 2 if data[end] == 0x5C else 1
-        found.append((begin, end + 1))
-        at = data.find(mark, at + 1)
-    return found
+def _strings(member: re.Pattern[bytes], data: bytes) -> list[tuple[int, int]]:
+    """Give where the strings of a member stand: begin and end."""
+    return [found.span(1) for found in member.finditer(data)]
