@@ -116,9 +116,9 @@ class Exchange:
         self._wire.cut()
 
     def _head(self, status: int, headers: Headers) -> bytes:
-        lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-        close = "" if self._wire.keep_alive else "connection: close\r\n"
-        return _LINES[status] + f"{lines}{close}\r\n".encode("latin-1", "replace")
+        lines = "\r\n".join(map(": ".join, headers))
+        close = "" if self._wire.keep_alive else "\r\nconnection: close"
+        return _LINES[status] + f"{lines}{close}\r\n\r\n".encode("latin-1", "replace")
 
 
 Handler = Callable[[Exchange], Coroutine[Any, Any, None]]

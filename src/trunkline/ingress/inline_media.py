@@ -12,12 +12,13 @@ class InlineMedia:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the line's next events; the same list comes back when there is no medium in it."""
-        for event in events:
-            if type(event) is MediaReady:
-                return self._rewritten(events)
         spoken = self._spoken
-        if not spoken:
-            spoken += {event.choice for event in events if type(event) is TextDelta}
+        for event in events:
+            if type(event) is TextDelta:
+                if event.choice not in spoken:
+                    spoken.append(event.choice)
+            elif type(event) is MediaReady:
+                return self._rewritten(events)
         return events
 
     def _rewritten(self, events: list[Event]) -> list[Event]:
