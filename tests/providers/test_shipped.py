@@ -9,7 +9,6 @@ import pytest
 
 from trunkline import providers as shipped
 from trunkline.config.load import build
-from trunkline.config.providers import shipped_tables
 from trunkline.config.secrets import VARIABLE
 from trunkline.core.provider import ModelFacts, Price, Provider
 from trunkline.routing.table import RoutingTable
@@ -153,9 +152,3 @@ def test_prices_say_their_source_and_name_only_what_the_model_takes(everything: 
 def keyed(price: Price) -> list[str]:
     tables = (price.per_image, price.per_second, price.per_video)
     return [key for table in tables if isinstance(table, dict) for key in table]
-
-
-def test_two_readings_share_nothing() -> None:
-    before = repr(shipped_tables())
-    build({"providers": {"openai": {"api_key": "x", "chat": {"quirks": ["q"]}}}}, {}, {})
-    assert repr(shipped_tables()) == before

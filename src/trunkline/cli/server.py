@@ -66,6 +66,7 @@ class Server(uvicorn.Server):
         gc.collect()
         gc.freeze()  # what is here now stays: looking at it again and again costs a tenth of the time
         gc.set_threshold(GC_THRESHOLD)
+        gc.enable()
         if not self.should_exit:
             self._ready()
 

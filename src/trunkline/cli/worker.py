@@ -1,5 +1,6 @@
 """One of several processes on one address, as `cli.workers` starts it: `python -m trunkline.cli.worker ORDERS`."""
 
+import gc
 import os
 import signal
 import socket
@@ -29,6 +30,7 @@ class Orders(Struct):
 
 def main() -> None:
     """Serve until told to end, or until the parent is gone."""
+    gc.disable()  # until it serves, as in `cli.serve`
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can be heeded
     orders = msgspec.json.decode(sys.argv[1], type=Orders)
     line = socket.socket(fileno=orders.line)

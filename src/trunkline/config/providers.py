@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -37,7 +36,6 @@ class Chosen(Struct):
     problems: list[str] = field(default_factory=list)
 
 
-@cache
 def shipped_tables() -> dict[str, dict[str, Any]]:
     """Read the shipped files, in their order."""
     folder = resources.files(shipped)
