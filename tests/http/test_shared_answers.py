@@ -319,3 +319,14 @@ async def test_what_is_kept_of_an_answer_is_bounded() -> None:
     assert number == 22
     assert await flight.after(0) == [BEHIND]
     assert await flight.after(21) == [Ended()]
+
+
+async def test_who_fetches_has_all_that_came() -> None:
+    large: list[Event] = [TextDelta("x" * (KEPT_BYTES // 2)) for _ in range(5)]
+
+    async def fetch() -> list[Event]:
+        return [*large, Ended()]
+
+    flight = Flight(fetch)
+    flight.add([TextDelta("first")])
+    assert await flight.after(1) == [*large, Ended()]

@@ -58,8 +58,8 @@ class Flight:
         if events and isinstance(events[-1], Ended | Failed):
             self.last = events[-1]
         self._bytes += _size(events)
-        while self._bytes > KEPT_BYTES and len(self.kept) > 1:
-            older = len(self.kept) // 2
+        while self._bytes > KEPT_BYTES and (older := len(self.kept) - len(events)):
+            older = (older + 1) // 2
             self._bytes -= _size(self.kept[:older])
             self.dropped += older
             del self.kept[:older]
