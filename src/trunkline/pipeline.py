@@ -66,6 +66,12 @@ class ChatLine:
         return self._normaliser.finished
 
     @property
+    def ending(self) -> bool:
+        """Whether the answer is whole, or the last event has been given."""
+        normaliser = self._normaliser
+        return normaliser.finished or normaliser.over
+
+    @property
     def marked(self) -> bool:
         """Whether the end mark has come."""
         return self._normaliser.marked

@@ -198,11 +198,11 @@ class Attempt:
             self._held_bytes += len(data)
         else:
             self._whole_at = self._held_bytes = 0
-        if line.finished:
+        if line.ending:
             self._deadline.arm(self._limit())
-        else:
-            self._deadline.when = self._loop.time() + self._timeouts.idle_s
-        return not events or (self._take(events) and not line.over)
+            return not events or (self._take(events) and not line.over)
+        self._deadline.when = self._loop.time() + self._timeouts.idle_s
+        return not events or self._take(events)
 
     async def _feed_large(self, data: bytes) -> list[Event]:
         """Read on in an event that is large, and may be whole by now."""
