@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -15,7 +15,7 @@ class Pieces:
     status: int = 200
 
     def __init__(self, *pieces: bytes) -> None:
-        self.headers: Mapping[str, str] = {}
+        self.headers: dict[str, str] = {}
         self._pieces = list(pieces)
 
     async def read(self) -> bytes:

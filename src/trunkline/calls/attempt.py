@@ -83,6 +83,7 @@ class Attempt:
         self._held_bytes = 0  # of the event that is not whole, or of the answer
         self._take: Take = _nobody
         self._later = b""  # of a large event that may be whole, to be read in a turn of its own; also by who reads next
+        self._labelled = False  # as JSON
         self.refused_stream_options = False
 
     @property
@@ -144,7 +145,7 @@ class Attempt:
                 self._alive_at = self._loop.time()
                 continue
             if not data:
-                return line.close(labelled=_is_json(response))
+                return line.close(labelled=self._labelled)
             self._alive_at = self._loop.time()
             large = self._held_bytes > LARGE_BYTES and b"}" in data
             events = await self._feed_large(data) if large else line.feed(data)
@@ -170,7 +171,7 @@ class Attempt:
             self._deadline.arm(self._limit())
             try:
                 if await response.pipe(self._fed):
-                    events = line.close(labelled=_is_json(response))
+                    events = line.close(labelled=self._labelled)
                 elif data := self._later:
                     events = await self._feed_large(data)
                     self._held_bytes = 0 if events else self._held_bytes + len(data)
@@ -246,6 +247,8 @@ class Attempt:
             response = await self._upstreams.open(self._asked, upstream, connect_s=self._timeouts.connect_s)
             self._response = response
             if response.status < 400:
+                self._labelled = _is_json(response)
+                response.headers.clear()  # all is read, and a stream may be long
                 return None
             while sum(map(len, self._pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
                 self._pieces.append(piece)

@@ -3,7 +3,7 @@
 Those of stored state (keys, money, jobs, streams, media index, leases) are in `core.state`, rates in `core.rates`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -44,8 +44,8 @@ class HttpResponse(Protocol):
     """An answer whose head has arrived."""
 
     status: int
-    headers: Mapping[str, str]
-    """Names in lower case; of repeated headers the last."""
+    headers: dict[str, str]
+    """Names in lower case; of repeated headers the last. Who reads on may clear them."""
 
     async def read(self) -> bytes:
         """Give the next piece of the body as it came, content codings undone; `b""` at the end.

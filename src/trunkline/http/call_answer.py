@@ -1,7 +1,7 @@
 """Answering an exchange with a chat call: as a stream or at once, listed while it runs, settled however it ends."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from functools import partial
 from typing import Protocol
 
@@ -43,16 +43,16 @@ async def settled(exchange: Exchange, call: ChatCall, open_calls: OpenCalls, ans
         await call.close(end)
 
 
-async def stream(
+def stream(
     exchange: Exchange, call: ChatCall, encoder: Encoder, settings: Settings, headers: Headers
-) -> EndReason:
+) -> Coroutine[None, None, EndReason]:
     """Answer with a stream."""
     times = Times(
         grace_s=settings.grace_s,
         keepalive_s=settings.keepalive_s,
         client_stall_s=call.route.settings.timeouts.client_stall_s,
     )
-    return await EventStream(exchange, call, encoder, times).run(headers)
+    return EventStream(exchange, call, encoder, times).run(headers)
 
 
 async def collect(exchange: Exchange, call: ChatCall, whole: Whole, headers: Headers) -> EndReason:

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection to an upstream, and the answers it carries one after the other (RFC 9112)."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -24,7 +24,7 @@ class Response:
 
     def __init__(self, connection: "Connection", pieces: list[bytes]) -> None:
         self.status = 0
-        self.headers: Mapping[str, str] = {}
+        self.headers: dict[str, str] = {}
         self.error: HttpError | None = None
         """How the exchange broke; raised by `read` once all that has come is read."""
         self._connection: Connection | None = connection
