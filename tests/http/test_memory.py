@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -30,12 +31,13 @@ async def upstream(peer: Peer) -> None:
     """Does what the model's name says."""
     _, body = await peer.request()
     asked = json.loads(body)
-    model = asked["model"]
+    model, streamed = asked["model"], asked.get("stream")
+    del body, asked
     if model == "silent":
         await peer.gone()
     elif model == "refuses":
         await peer.answer(b'{"error":{"message":"no"}}', status="500 Internal Server Error")
-    elif not asked.get("stream"):
+    elif not streamed:
         await peer.answer(json.dumps(completion(3)).encode(), "content-type: application/json")
     else:
         await peer.send(HEAD + chunk({"role": "assistant"}) + chunk({"content": "a"}))
@@ -67,6 +69,23 @@ async def left(gate: Client, model: str, **headers: str) -> None:
     answer = await gate.ask(chat(model, stream=True), **headers)
     assert await answer.chunk()
     answer.leave()
+
+
+async def test_a_long_prompt_is_let_go_when_its_answer_begins(tmp_path: Path) -> None:
+    long = [{"role": "user", "content": "x" * 4_000_000}]
+    async with raw_upstream(upstream) as up:
+        provider = {"base_url": up.url, "api_key": "k", "chat": {"dialect": "openai_chat"}}
+        tables = {"providers": {"up": provider}, "models": {"*": {"targets": ["up:*"]}}}
+        async with gateway(tmp_path, tables) as gate:
+            tracemalloc.start()
+            for _ in range(3):
+                assert await (await gate.ask(chat("waits", stream=True, messages=long))).chunk()
+            del long
+            large = [str(trace) for trace in tracemalloc.take_snapshot().traces if trace.size > 1_000_000]
+            tracemalloc.stop()
+            assert not large
+            for answer in gate.answers:
+                answer.leave()
 
 
 def alive() -> Counter[str]:

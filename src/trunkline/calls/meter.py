@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -40,6 +40,8 @@ CacheUse = Literal["", "hit", "miss"]
 """Whether the answer was looked for in the response cache, and was there."""
 GAP_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 """The bounds by which the times between events are counted."""
+LONG_BYTES = 16 * 1024
+"""The messages of a stream that are longer are let go when its answer begins."""
 _UNCOUNTED = frozenset({Started, Finished, Extras, Progress})
 
 
@@ -101,6 +103,8 @@ class Meter:
         self._tokens = TokenCount()
         self._usage: Usage | None = None
         self._failed: Failed | None = None
+        self._prompt: int | None = None
+        """Our own count of the prompt, where that was let go."""
         self._ended = False
         self._estimated = False
         self._media = 0
@@ -121,6 +125,7 @@ class Meter:
         if self.first_event_ms is None:
             self.first_event_ms = round((now - self._begun) * 1000)
             self._first_at = now
+            self._let_go()
         else:
             self._gaps[bisect_left(GAP_BOUNDS_S, now - self._fed_at)] += 1
         self._fed_at = now
@@ -157,12 +162,19 @@ class Meter:
         """Our own count of what has been answered so far."""
         return self._tokens.tokens
 
+    def _let_go(self) -> None:
+        """Count a long prompt and let go of what was sent: its stream may be long, and one of many."""
+        fields = self._request.fields
+        held = self._request.stream and not self._caller.key.record and fields.get("messages")
+        if held and memoryview(held).nbytes > LONG_BYTES:
+            self._prompt = self.estimate().prompt_tokens
+            fields.clear()  # each member holds the whole body
+
     def estimate(self) -> Usage:
         """Give our own count of what has been used so far."""
-        messages: Any = (
-            msgspec.json.decode(self._request.fields["messages"]) if "messages" in self._request.fields else None
-        )
-        prompt, completion = count_request(messages), self._tokens.tokens
+        messages = self._request.fields.get("messages") if self._prompt is None else None
+        prompt = self._prompt or count_request(msgspec.json.decode(messages) if messages is not None else None)
+        completion = self._tokens.tokens
         return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
 
     def _cut_off(self, held: Usage | None) -> None:

@@ -6,7 +6,10 @@ from trunkline.core.provider import Side
 
 
 class ChatRequest(Struct):
-    """A client's chat request. `fields` holds every top-level member as it was sent, for what no station reads."""
+    """A client's chat request. `fields` holds every top-level member as it was sent, for what no station reads.
+
+    When a stream's answer has begun nothing of them is needed any more, and they may be gone.
+    """
 
     model: str
     fields: dict[str, Raw]

@@ -13,6 +13,7 @@ LARGE_BYTES = 64 * 1024
 """A read of this size stops reading until it is taken; so does any read that nobody waits for. One takes 256 KiB."""
 BARREN_BYTES = 64 * 1024
 """The most that may come without a byte of body: heads, interim answers, chunk extensions, trailers."""
+NOTHING = memoryview(b"")
 WRITE_BYTES = 256 * 1024
 """A longer body goes out in slices of this size, as fast as the upstream takes them."""
 
@@ -176,7 +177,7 @@ class Connection(asyncio.Protocol):
         self._take: Callable[[bytes], bool] | None = None
         self._raw: dict[bytes, bytes] = {}
         self._pieces: list[bytes] = []
-        self._rest = memoryview(b"")
+        self._rest = NOTHING
         self._barren = 0
         self._reading = True
         self._writable = True
@@ -357,7 +358,7 @@ class Connection(asyncio.Protocol):
         self._pieces.clear()
         self._to_eof = False
         unsent = len(self._rest) > 0 or self._transport.get_write_buffer_size() > 0
-        self._rest = memoryview(b"")
+        self._rest = NOTHING
         if error is None and self._keep and not unsent and not self._transport.is_closing():
             self.drained()
             self._owner.free(self, again=True)
@@ -395,3 +396,5 @@ class Connection(asyncio.Protocol):
         while len(self._rest) and self._writable and not self._transport.is_closing():
             piece, self._rest = self._rest[:WRITE_BYTES], self._rest[WRITE_BYTES:]
             self._transport.write(piece)
+        if not len(self._rest):
+            self._rest = NOTHING  # what is left of a view holds all of it
