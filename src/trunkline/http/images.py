@@ -64,7 +64,9 @@ class Images:
             self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)
             return
-        await self._tell(exchange, job, headers, stream=asked.stream)
+        stream = asked.stream
+        del body, asked  # the job has what it needs, and pictures are large
+        await self._tell(exchange, job, headers, stream=stream)
 
     async def _begin(self, caller: Caller, asked: ImagesAsk, route: Route, path: str, body_hash: str) -> Job:
         """Begin the job, or join the one that this call repeats."""

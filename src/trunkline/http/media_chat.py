@@ -76,6 +76,7 @@ class MediaChat:
         body_hash = hashlib.sha256(exchange.body).hexdigest()
         exchange.body = b""
         job = await self._begin(caller, request, route, body_hash, exchange.path)
+        request.fields.clear()  # the job has what it needs, and pictures are large
         await self._tell(exchange, job, headers, stream=request.stream)
         return None
 
