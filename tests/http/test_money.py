@@ -91,6 +91,15 @@ async def test_usage_that_is_our_own_count_is_marked(tmp_path: Path) -> None:
     assert all(row.completion_tokens > 0 and row.prompt_tokens > 0 for row in rows)
 
 
+async def test_the_count_of_a_long_prompt_is_the_same_streamed_and_not(tmp_path: Path) -> None:
+    long = [{"role": "user", "content": "four" * 10_000}]
+    async with raw_upstream(answer_without_usage) as upstream, gateway(tmp_path, priced(upstream.url)) as gate:
+        await (await gate.ask(chat(stream=True, messages=long))).events()
+        await (await gate.ask(chat(messages=long))).json()
+        rows = await ledger(tmp_path, 2)
+    assert [row.prompt_tokens for row in rows] == [10_004, 10_004]
+
+
 async def test_a_price_that_is_unknown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async with raw_upstream(answer) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         limited = await gate.ask(chat(), authorization=await key(gate, budget=Budget(total=10_000_000)))
