@@ -29,7 +29,6 @@ from trunkline.calls.life import Life
 from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.pricing import Pricing
 from trunkline.config.changes import taken_over
-from trunkline.config.check import is_loopback
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
 from trunkline.config.read import ConfigError
@@ -37,6 +36,7 @@ from trunkline.config.schema import Config
 from trunkline.config.secret_file import private_dir, server_secret
 from trunkline.config.watch import ConfigWatch
 from trunkline.core.errors import GatewayError
+from trunkline.core.loopback import is_loopback
 from trunkline.core.secret import Secret
 from trunkline.core.state import StorageError
 from trunkline.dialects import CHAT_DIALECTS

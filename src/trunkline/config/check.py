@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from trunkline.config.providers import State
 from trunkline.config.read import join, not_one_of
 from trunkline.config.schema import Config
+from trunkline.core.loopback import is_loopback
 from trunkline.core.route import Alias, AliasTarget, split_target
 from trunkline.core.secret import Secret
 from trunkline.routing.table import RoutingTable, UnknownModelError, is_pattern
@@ -144,14 +145,6 @@ def _warnings(config: Config) -> Iterator[str]:
         weights = any(isinstance(item, AliasTarget) and item.weight != 1 for item in alias.targets)
         if weights and alias.strategy != "weighted":
             yield f'`{join("models", name)}`: weights count only under strategy = "weighted"'
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address that is listened on."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _is_http(url: str) -> bool:

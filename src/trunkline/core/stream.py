@@ -129,12 +129,8 @@ class Normaliser:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the decoder's events; give those that are certain."""
-        choices = self._choices
-        if len(events) == 1 and type(event := events[0]) is TextDelta and not self.over:  # nearly all of a slow stream
-            index = event.choice
-            if index < len(choices) and choices[index].finish is None:
-                return events
         out: list[Event] = []
+        choices = self._choices
         for event in events:
             if type(event) is TextDelta and not self.over:
                 index = event.choice

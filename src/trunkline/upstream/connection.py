@@ -394,7 +394,6 @@ class Connection(asyncio.Protocol):
 
     def _push(self) -> None:
         while len(self._rest) and self._writable and not self._transport.is_closing():
-            piece, self._rest = self._rest[:WRITE_BYTES], self._rest[WRITE_BYTES:]
+            piece, rest = self._rest[:WRITE_BYTES], self._rest[WRITE_BYTES:]
+            self._rest = rest or NOTHING  # even an empty view holds all of the body
             self._transport.write(piece)
-        if not len(self._rest):
-            self._rest = NOTHING  # what is left of a view holds all of it

@@ -2,7 +2,6 @@
 
 import base64
 import hmac
-import ipaddress
 import secrets
 import time
 from collections import deque
@@ -13,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from trunkline import __version__
 from trunkline.core.errors import GatewayError
+from trunkline.core.loopback import is_loopback
 from trunkline.core.secret import Secret
 from trunkline.http.admin.reading import read_body
 
@@ -134,7 +134,7 @@ class Sessions:
         if not self._loopback or any(name in request.headers for name in _FORWARDED):
             return False
         host = request.headers.get("host", "")
-        return _is_loopback(host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0])
+        return is_loopback(host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0])
 
     def _tries(self, peer: str) -> deque[float]:
         """Give when this peer tried wrong keys in the last minute."""
@@ -144,14 +144,6 @@ class Sessions:
         while wrong and wrong[0] < time.monotonic() - 60:
             wrong.popleft()
         return wrong
-
-
-def _is_loopback(host: str) -> bool:
-    """Tell whether a host (name or address, without a port) is this machine's own."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _same_origin(request: Request) -> None:
