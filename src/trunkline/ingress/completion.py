@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from trunkline.core.chat import ChatRequest
 from trunkline.core.events import (
+    Ended,
     Event,
     Extras,
     Failed,
@@ -39,29 +40,26 @@ class _Call:
         return {"id": self.event.id, **inner, **(self.event.extra or {})}
 
 
-class _Choice:
+class _Rest:
+    """What most choices have not."""
+
     def __init__(self) -> None:
-        self.text: list[str] = []
         self.reasoning: list[str] = []
         self.details: list[Any] = []
         self.refusal: list[str] = []
         self.calls: list[_Call] = []
         self.logprobs: list[Raw] = []
         self.extras: dict[str, Raw] = {}
-        self.finish = "stop"
 
     def reason(self, event: ReasoningDelta) -> None:
         self.reasoning.append(event.text)
         if event.details is not None:
             self.details += msgspec.json.decode(event.details, type=list[Any])
 
-    def members(self, index: int, *, legacy: bool) -> dict[str, Any]:
-        text = "".join(self.text)
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": text if text or not (self.calls or self.refusal) else None,
-            "refusal": "".join(self.refusal) or None,
-        }
+    def add_to(self, message: dict[str, Any], *, legacy: bool) -> None:
+        if self.refusal or self.calls:
+            message["content"] = message["content"] or None
+            message["refusal"] = "".join(self.refusal) or None
         if self.reasoning:
             message["reasoning_content"] = "".join(self.reasoning)
         if self.details:
@@ -71,10 +69,8 @@ class _Choice:
         elif self.calls:
             message["tool_calls"] = [call.members() for call in self.calls]
         message.update(self.extras)
-        finish = "function_call" if legacy and self.finish == "tool_calls" else self.finish
-        return {"index": index, "message": message, "logprobs": self._logprobs(), "finish_reason": finish}
 
-    def _logprobs(self) -> dict[str, Any] | None:
+    def all_logprobs(self) -> dict[str, Any] | None:
         if not self.logprobs:
             return None
         parts = [msgspec.json.decode(raw, type=dict[str, list[Any] | None]) for raw in self.logprobs]
@@ -83,8 +79,31 @@ class _Choice:
         return {"content": content or None, "refusal": refusal or None}
 
 
+class _Choice:
+    __slots__ = ("finish", "rest", "text")
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.finish = "stop"
+        self.rest: _Rest | None = None
+
+    def members(self, index: int, *, legacy: bool) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self.text), "refusal": None}
+        logprobs, finish = None, self.finish
+        if self.rest is not None:
+            self.rest.add_to(message, legacy=legacy)
+            logprobs = self.rest.all_logprobs()
+        if legacy and finish == "tool_calls":
+            finish = "function_call"
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": finish}
+
+
 class Collector:
     """Events in; `failed` or the completion's bytes out. `id` and `created` stand in where the upstream gave none."""
+
+    usage = Usage()
+    failed: Failed | None = None
+    cost_usd: float | None = None
 
     def __init__(self, request: ChatRequest, *, id: str, created: int) -> None:  # noqa: A002 - OpenAI's name
         self._request = request
@@ -92,9 +111,6 @@ class Collector:
         self._created = created
         self._choices: list[_Choice] = []
         self._members: dict[str, Any] = {}
-        self.usage = Usage()
-        self.failed: Failed | None = None
-        self.cost_usd: float | None = None
 
     def add_members(self, members: dict[str, Any]) -> None:
         """Put members at the top level of the completion."""
@@ -102,34 +118,36 @@ class Collector:
 
     def feed(self, events: list[Event]) -> None:
         """Take the next events."""
+        choices = self._choices
         for event in events:
             if type(event) is TextDelta:
-                choice = self._choice(event.choice)
+                choice = choices[event.choice] if event.choice < len(choices) else self._choice(event.choice)
                 choice.text.append(event.text)
                 if event.logprobs is not None:
-                    choice.logprobs.append(event.logprobs)
+                    self._rest(event.choice).logprobs.append(event.logprobs)
             elif type(event) is Started:
                 self._id = event.id or self._id
                 self._created = event.created or self._created
             elif type(event) is Finished:
-                self._choice(event.choice).finish = event.reason
+                choice = choices[event.choice] if event.choice < len(choices) else self._choice(event.choice)
+                choice.finish = event.reason
             elif type(event) is UsageReported:
                 self.usage = event.usage
-            elif type(event) is Extras:
-                target = self._members if event.choice is None else self._choice(event.choice).extras
-                target.update(event.fields)
-            else:
+            elif type(event) is not Ended:
                 self._note(event)
 
     def _note(self, event: Event) -> None:
-        if type(event) is ReasoningDelta:
-            self._choice(event.choice).reason(event)
+        if type(event) is Extras:
+            target = self._members if event.choice is None else self._rest(event.choice).extras
+            target.update(event.fields)
+        elif type(event) is ReasoningDelta:
+            self._rest(event.choice).reason(event)
         elif type(event) is RefusalDelta:
-            self._choice(event.choice).refusal.append(event.text)
+            self._rest(event.choice).refusal.append(event.text)
         elif type(event) is ToolCallStarted:
-            self._choice(event.choice).calls.append(_Call(event))
+            self._rest(event.choice).calls.append(_Call(event))
         elif type(event) is ToolCallDelta:
-            self._choice(event.choice).calls[event.call].arguments.append(event.arguments)
+            self._rest(event.choice).calls[event.call].arguments.append(event.arguments)
         elif type(event) is Failed:
             self.failed = event
 
@@ -139,17 +157,24 @@ class Collector:
             choices.append(_Choice())
         return choices[index]
 
+    def _rest(self, index: int) -> _Rest:
+        choice = self._choice(index)
+        if choice.rest is None:
+            choice.rest = _Rest()
+        return choice.rest
+
     def body(self) -> bytes:
         """Write the completion; `failed` must be None."""
         legacy = self._request.legacy_functions
-        members = {
-            "id": self._id,
-            "object": "chat.completion",
-            "created": self._created,
-            "model": self._request.model,
-            "system_fingerprint": None,
-            "choices": [choice.members(index, legacy=legacy) for index, choice in enumerate(self._choices)],
-            "usage": usage_members(self.usage, self.cost_usd),
-            **self._members,
-        }
-        return _encode(members)
+        return _encode(
+            {
+                "id": self._id,
+                "object": "chat.completion",
+                "created": self._created,
+                "model": self._request.model,
+                "system_fingerprint": None,
+                "choices": [choice.members(index, legacy=legacy) for index, choice in enumerate(self._choices)],
+                "usage": usage_members(self.usage, self.cost_usd),
+                **self._members,
+            }
+        )

@@ -1,10 +1,10 @@
 """OpenAI Chat Completions as clients speak it: reading requests, writing chunks (wire.md sections 0 and 1)."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
@@ -25,6 +25,7 @@ from trunkline.core.events import (
     UsageReported,
 )
 from trunkline.ingress.request_body import STRING, read_fields, typed
+from trunkline.wire.frame import UNREADABLE
 
 _BLOCK_BYTES = 64 * 1024  # what is joined into one write
 _PIECE_CHARS = 40_000  # no line of the stream passes 64 KiB (wire.md 0.18)
@@ -40,10 +41,21 @@ class _StreamOptions(Struct):
     include_cost: bool | None = None
 
 
-class _Message(Struct):
+class _Message(Struct, gc=False):
     role: str
 
 
+class _Usual(Struct):
+    """The members that are read, where nothing is wrong with them."""
+
+    model: Annotated[str, Meta(min_length=1)]
+    messages: Annotated[list[_Message], Meta(min_length=1)]
+    n: Annotated[int, Meta(ge=1, le=128)] | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+
+
+_usual = msgspec.json.Decoder(_Usual).decode
 _MESSAGES = msgspec.json.Decoder(list[_Message])
 _COUNT = msgspec.json.Decoder(int | None)
 _FLAG = msgspec.json.Decoder(bool | None)
@@ -56,6 +68,27 @@ def parse(body: bytes) -> ChatRequest:
     Raises GatewayError (400) that names the member and what is allowed. Members that are not read here are kept.
     """
     fields = read_fields(body)
+    try:
+        read = _usual(body)
+    except UNREADABLE:
+        return _by_member(fields)
+    stream, options = read.stream or False, read.stream_options
+    if options is not None and not stream:
+        return _by_member(fields)
+    return ChatRequest(
+        model=read.model,
+        fields=fields,
+        stream=stream,
+        n=read.n or 1,
+        messages=len(read.messages),
+        include_usage=options is not None and bool(options.include_usage),
+        include_cost=options is not None and bool(options.include_cost),
+        legacy_functions="functions" in fields and "tools" not in fields,
+    )
+
+
+def _by_member(fields: dict[str, Raw]) -> ChatRequest:
+    """Read the members one by one, to say which of them is wrong."""
     model = typed(fields, "model", STRING, "a string")
     if not model:
         raise GatewayError("missing_required_parameter", "`model` is required: the name of a model.", param="model")

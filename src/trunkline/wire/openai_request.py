@@ -20,7 +20,9 @@ def build_openai(request: ChatRequest, target: Target) -> UpstreamRequest:
     if request.stream:
         fields["stream"] = Raw(b"true")
         fields["stream_options"] = _stream_options(options)
-    return UpstreamRequest(target.path or "/chat/completions", _encode(fitted(fields, target)))
+    if target.drop or target.rename:
+        fields = fitted(fields, target)
+    return UpstreamRequest(target.path or "/chat/completions", _encode(fields))
 
 
 def _stream_options(asked: Raw | None) -> Raw:

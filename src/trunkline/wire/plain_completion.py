@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from trunkline.core.events import Ended, Event, Extras, Finished, Started, TextDelta, UsageReported
+from trunkline.core.events import Ended, Event, Extras, Finished, FinishReason, Started, TextDelta, UsageReported
 from trunkline.wire.frame import UNREADABLE
 from trunkline.wire.usage import Count, PlainUsage, read_plain_usage
 
@@ -35,6 +35,12 @@ class _Completion(Struct, forbid_unknown_fields=True):
     system_fingerprint: str | None = None
 
 
+_FINISHED: dict[FinishReason, Finished] = {
+    "stop": Finished("stop"),
+    "length": Finished("length"),
+    "content_filter": Finished("content_filter"),
+}
+_ENDED = Ended()
 _decode = msgspec.json.Decoder(_Completion).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -45,19 +51,25 @@ def read_plain_completion(body: bytes) -> list[Event] | None:
         whole = _decode(body)
     except UNREADABLE:
         return None
-    choice = whole.choices[0]
-    events: list[Event] = [Started(whole.id, whole.model.strip(), whole.created)]
+    (choice,) = whole.choices
+    events: list[Event] = [
+        Started(whole.id, whole.model.strip(), whole.created),
+        TextDelta(choice.message.content),
+        _FINISHED[choice.finish_reason],
+    ]
+    if whole.service_tier or whole.system_fingerprint:
+        events.insert(1, _extras(whole))
+    usage = read_plain_usage(whole.usage) if whole.usage is not None else None
+    if usage is not None:
+        events.append(UsageReported(usage))
+    events.append(_ENDED)
+    return events
+
+
+def _extras(whole: _Completion) -> Extras:
     extras = {}
     if whole.service_tier:
         extras["service_tier"] = Raw(_encode(whole.service_tier))
     if whole.system_fingerprint:
         extras["system_fingerprint"] = Raw(_encode(whole.system_fingerprint))
-    if extras:
-        events.append(Extras(extras))
-    events.append(TextDelta(choice.message.content))
-    events.append(Finished(choice.finish_reason))
-    usage = read_plain_usage(whole.usage) if whole.usage is not None else None
-    if usage is not None:
-        events.append(UsageReported(usage))
-    events.append(Ended())
-    return events
+    return Extras(extras)

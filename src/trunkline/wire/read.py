@@ -20,6 +20,8 @@ def as_name(value: Any) -> str:
 
 def as_count(value: Any) -> int:
     """Give a whole number ≥ 0 from a number or a string of digits; 0 for anything else."""
+    if value is None:
+        return 0
     if type(value) is int:
         return value if 0 <= value < _MAX_COUNT else 0
     if type(value) is float:

@@ -66,14 +66,18 @@ class _PlainOutputs(Struct, frozen=True, forbid_unknown_fields=True):
     rejected_prediction_tokens: Count = 0
 
 
+_NO_INPUTS = _PlainInputs()
+_NO_OUTPUTS = _PlainOutputs()
+
+
 class PlainUsage(Struct, forbid_unknown_fields=True):
     """What OpenAI itself sends, and nothing else."""
 
     prompt_tokens: Count
     completion_tokens: Count
     total_tokens: Count
-    prompt_tokens_details: _PlainInputs = _PlainInputs()
-    completion_tokens_details: _PlainOutputs = _PlainOutputs()
+    prompt_tokens_details: _PlainInputs = _NO_INPUTS
+    completion_tokens_details: _PlainOutputs = _NO_OUTPUTS
 
 
 _NO_DETAILS = _Details()
@@ -128,13 +132,16 @@ def read_usage(value: Any) -> Usage | None:
 def read_plain_usage(raw: PlainUsage) -> Usage | None:
     """Give what OpenAI counted; None where it is nothing but zeros."""
     prompt, completion, total = raw.prompt_tokens, raw.completion_tokens, raw.total_tokens
-    if not (prompt or completion or total):
+    total = max(total, prompt + completion)
+    if not total:
         return None
     inputs, outputs = raw.prompt_tokens_details, raw.completion_tokens_details
+    if inputs is _NO_INPUTS and outputs is _NO_OUTPUTS:
+        return Usage(prompt, completion, total)
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
-        total_tokens=max(total, prompt + completion),
+        total_tokens=total,
         cached_tokens=min(inputs.cached_tokens, prompt),
         audio_input_tokens=inputs.audio_tokens,
         reasoning_tokens=outputs.reasoning_tokens,
