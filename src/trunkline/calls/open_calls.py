@@ -63,7 +63,7 @@ class Entry(Struct, eq=False):
     call: ChatCall
     route: str
     stream_id: str
-    end: Callable[[], None]
+    stop: Callable[[Failed], object]
 
 
 class OpenCalls:
@@ -75,7 +75,7 @@ class OpenCalls:
         self._leases = leases
         self._signals = signals
         self._life = life
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[ChatCall, Entry] = {}
         self._done: set[str] = set()
         life.tell = self._tell
 
@@ -83,15 +83,13 @@ class OpenCalls:
         """Count the calls of this process."""
         return len(self._entries)
 
-    def enter(self, call: ChatCall, route: str, end: Callable[[], None], stream_id: str = "") -> Entry:
-        """Note a call that begins. `end` ends it at once, as its operator wants it; not called after `leave`."""
-        entry = Entry(call, route, stream_id, end)
-        self._entries[id(entry)] = entry
-        return entry
+    def enter(self, call: ChatCall, route: str, stop: Callable[[Failed], object], stream_id: str = "") -> None:
+        """Note a call that begins. `stop` ends it at once with that error, if its operator wants it; before `leave`."""
+        self._entries[call] = Entry(call, route, stream_id, stop)
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, call: ChatCall) -> None:
         """Note that it is over."""
-        del self._entries[id(entry)]
+        del self._entries[call]
 
     async def everywhere(self) -> list[Replica]:
         """Give all living processes with their calls. Raises StorageError."""
@@ -130,7 +128,7 @@ class OpenCalls:
     def _end(self, request_id: str) -> bool:
         named = [entry for entry in self._entries.values() if entry.call.caller.request_id == request_id]
         for entry in named:
-            entry.end()
+            entry.stop(ENDED)
         return bool(named)
 
     def _replica(self, lease: Lease) -> Replica:

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import Literal
 
 from msgspec import Struct, field
@@ -127,7 +126,7 @@ class TextStreams:
         failed: Failed | None = UNWRITABLE
         within_s = math.inf
         stream_id = pump.stream.id
-        entry = self._open_calls.enter(call, pump.stream.route, partial(self._stop, stream_id), stream_id)
+        self._open_calls.enter(call, pump.stream.route, lambda _failed: self._stop(stream_id), stream_id)
         try:
             end, failed = await self._write(pump, call)
         except asyncio.CancelledError:
@@ -144,7 +143,7 @@ class TextStreams:
             failed = Failed("internal_error", "The gateway made a mistake; its log says which.", "server_error")
         finally:
             pump.ending = True
-            self._open_calls.leave(entry)
+            self._open_calls.leave(call)
             await call.close(end)
             if not pump.begun.done():
                 tell = failed or UNWRITABLE

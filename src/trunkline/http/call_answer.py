@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
-from functools import partial
 from typing import Protocol
 
 from trunkline.calls.chat import ChatCall
-from trunkline.calls.open_calls import ENDED, OpenCalls
+from trunkline.calls.open_calls import OpenCalls
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Event, Failed, Usage
+from trunkline.core.events import Ended, Event, Failed, Usage
 from trunkline.core.money import EndReason
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.event_stream import SHUTDOWN, Encoder, EventStream, Times
@@ -35,11 +34,11 @@ async def settled(exchange: Exchange, call: ChatCall, open_calls: OpenCalls, ans
     """Give an answer, by `stream` or `collect`, and settle its call."""
     exchange.headers = {}  # all is read, and a stream may be long
     end: EndReason = "failed"
-    entry = open_calls.enter(call, exchange.path, partial(exchange.stop, ENDED))
+    open_calls.enter(call, exchange.path, exchange.stop)
     try:
         end = await answer
     finally:
-        open_calls.leave(entry)
+        open_calls.leave(call)
         await call.close(end)
 
 
@@ -61,6 +60,9 @@ async def collect(exchange: Exchange, call: ChatCall, whole: Whole, headers: Hea
         events = await call.begin()
         while events:
             whole.feed(events)
+            last = type(events[-1])
+            if last is Ended or last is Failed:
+                break
             events = await call.read()
     except GatewayError as error:
         respond_error(exchange, error, [*headers, *told(call)])
@@ -78,18 +80,19 @@ async def collect(exchange: Exchange, call: ChatCall, whole: Whole, headers: Hea
         broken = GatewayError(failed.code, failed.message, status=failed.status, type=failed.type, param=failed.param)
         respond_error(exchange, broken, [*headers, *told(call)])
         return "completed"
+    said = [JSON, *headers, *told(call)]
     cost_usd = call.cost_usd(whole.usage)
-    cost = [] if cost_usd is None else [("x-trunkline-cost", f"{cost_usd:.6f}")]
-    exchange.respond(200, [JSON, *headers, *told(call), *cost], whole.body())
+    if cost_usd is not None:
+        said.append(("x-trunkline-cost", f"{cost_usd:.6f}"))
+    exchange.respond(200, said, whole.body())
     return "completed"
 
 
 def told(call: ChatCall) -> list[tuple[str, str]]:
     """Say in headers what was done: provider, real model, attempts."""
-    headers: list[tuple[str, str]] = []
-    if call.target is not None:
-        own = call.target.target
-        headers += [("x-trunkline-provider", own.provider), ("x-trunkline-model", own.model)]
+    item, headers = call.target, []
+    if item is not None:
+        headers = [("x-trunkline-provider", item.target.provider), ("x-trunkline-model", item.target.model)]
     if call.attempts:
         headers.append(("x-trunkline-attempts", str(call.attempts)))
     if call.fallback_from:

@@ -15,6 +15,8 @@ from trunkline.core.route import MediaStyle
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Settings
 
+WISHES = frozenset((b"traceparent", b"x-trunkline-resume", b"x-trunkline-cache", b"x-trunkline-trace"))
+"""Headers that say something of a chat, beside who asks; most requests have none of them."""
 STYLES = get_args(MediaStyle)
 TRUE = frozenset({"true", "1", "yes"})
 _HOST = re.compile(r"[\w.\-]+(:\d{1,5})?\Z|\[[0-9a-fA-F:.]+\](:\d{1,5})?\Z", re.ASCII)
@@ -27,7 +29,7 @@ _NUMBERS = itertools.count(secrets.randbelow(1 << 24))
 
 def read_request_id(exchange: Exchange) -> str:
     """Take over the client's `x-request-id`, or make one."""
-    sent = exchange.header(b"x-request-id")
+    sent = exchange.header(b"x-request-id") if b"x-request-id" in exchange.headers else ""
     if sent and len(sent) <= _ID_CHARS and sent.isascii() and sent.isprintable():
         return sent
     return f"req_{next_name()}"

@@ -1,6 +1,5 @@
 """`POST /v1/chat/completions`, streamed and not (contract section 5)."""
 
-import time
 from collections.abc import Awaitable
 
 from msgspec.structs import replace
@@ -10,11 +9,11 @@ from trunkline.calls.chat import ChatCall, Targets
 from trunkline.calls.gate import Gate
 from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.upstreams import Recorder, Upstreams
-from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
 from trunkline.http.call_answer import collect, settled, stream
 from trunkline.http.call_headers import (
+    WISHES,
     next_name,
     read_headers,
     read_request_id,
@@ -26,7 +25,7 @@ from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import respond_error
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
-from trunkline.http.media_chat import Begin, MediaChat
+from trunkline.http.media_chat import MediaChat
 from trunkline.http.text_streams import ResumableChat, idempotency_of
 from trunkline.ingress.chat_size import check_size
 from trunkline.ingress.completion import Collector
@@ -60,33 +59,33 @@ class ChatCompletions:
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
+        settings = self._live.settings
         request_id = read_request_id(exchange)
-        headers = [("x-request-id", request_id), *cors_headers(exchange, self._live.settings)]
-        caller = None
+        headers = [("x-request-id", request_id), *cors_headers(exchange, settings)]
+        wishes = not WISHES.isdisjoint(exchange.headers)
+        caller, chat, resumable = None, None, False
         try:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
-            if traceparent := exchange.header(b"traceparent"):
-                caller = replace(caller, traceparent=traceparent)
+            if wishes:
+                caller = replace(caller, traceparent=exchange.header(b"traceparent"))
             request = parse(exchange.body)
-            settings = self._live.settings
             check_size(request, exchange.body, settings.messages_max, settings.images_max)
             route = self._live.table.route(request.model)
-            chat: Begin | None = None
             if route.kind != "text":
                 chat = await self._media.handle(exchange, caller, request, route, headers)
                 if chat is None:
                     return
                 route, caller = chat.route, chat.caller
-            idempotency = None
-            if resumable := request.stream and wants_resume(exchange):
-                caller = read_headers(exchange, caller, self._live.settings)
-                idempotency = idempotency_of(caller, exchange)
-                if await self._resumable.join(exchange, caller, idempotency, headers):
-                    return
-            cached = not resumable and wants_cache(exchange, caller.key)
+            cached = caller.key.cache
+            if wishes:
+                if resumable := request.stream and wants_resume(exchange):
+                    caller = read_headers(exchange, caller, settings)
+                    idempotency = idempotency_of(caller, exchange)
+                    if await self._resumable.join(exchange, caller, idempotency, headers):
+                        return
+                cached = not resumable and wants_cache(exchange, caller.key)
+                caller = replace(caller, trace=wants_trace(exchange))
             exchange.body = b""
-            if wants_trace(exchange):
-                caller = replace(caller, trace=True)
             counted = replace(request, n=chat.n) if chat and chat.n else request
             admitted = await self._gate.admit(caller, counted, route)
         except GatewayError as error:
@@ -103,24 +102,13 @@ class ChatCompletions:
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)
             return
-        await settled(exchange, call, self._open_calls, self._answer(exchange, call, request, headers))
+        await settled(exchange, call, self._open_calls, self._answer(exchange, call, headers))
 
-    def _answer(
-        self, exchange: Exchange, call: ChatCall, request: ChatRequest, headers: list[tuple[str, str]]
-    ) -> Awaitable[EndReason]:
+    def _answer(self, exchange: Exchange, call: ChatCall, headers: list[tuple[str, str]]) -> Awaitable[EndReason]:
+        request, made_id, now_s = call.request, f"chatcmpl-{next_name()}", call.meter.started_ms // 1000
         if not request.stream:
-            return collect(exchange, call, Collector(request, id=make_id(), created=now_s()), headers)
-        encoder = ChunkEncoder(request, id=make_id(), created=now_s())
+            return collect(exchange, call, Collector(request, id=made_id, created=now_s), headers)
+        encoder = ChunkEncoder(request, id=made_id, created=now_s)
         if request.include_cost:
             encoder.cost_usd = call.cost_usd
         return stream(exchange, call, encoder, self._live.settings, headers)
-
-
-def make_id() -> str:
-    """Make an id for an answer whose upstream gave none."""
-    return f"chatcmpl-{next_name()}"
-
-
-def now_s() -> int:
-    """Give the time in Unix seconds."""
-    return time.time_ns() // 1_000_000_000

@@ -23,6 +23,8 @@ def allowed_origin(origin: str, settings: Settings) -> str:
 
 def cors_headers(exchange: Exchange, settings: Settings) -> list[tuple[str, str]]:
     """Give the headers for a hot exchange."""
+    if b"origin" not in exchange.headers:
+        return []
     origin = allowed_origin(exchange.header(b"origin"), settings)
     if not origin:
         return []
