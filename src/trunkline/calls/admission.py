@@ -12,19 +12,20 @@ from trunkline.calls.billing import Billing, Hold
 from trunkline.calls.gate import Admitted
 from trunkline.calls.keys import Keys
 from trunkline.calls.meter import Settlement, Tally
-from trunkline.calls.pricing import Pricing
+from trunkline.calls.pricing import Cost, Prices, Pricing
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Usage
 from trunkline.core.keys import ANONYMOUS, Key
 from trunkline.core.money import LedgerRow
-from trunkline.core.rates import Passed, RateLimiter, Verdict
+from trunkline.core.rates import Passed, RateLimiter
 from trunkline.core.route import Route, RouteTarget
 from trunkline.policy.key_rules import check_model
 from trunkline.policy.rate import headers as rate_headers
 from trunkline.policy.rate import refusal
 
+Headers = tuple[tuple[str, str], ...]
 Watcher = Callable[[Settlement, LedgerRow], None]
 
 
@@ -65,7 +66,7 @@ class Admission:
         """Calls that were let in and have not ended."""
         self.open_streams = 0
         """Those of them that are streamed."""
-        self._name = secrets.token_hex(8)
+        self._name = f"call_{secrets.token_hex(8)}"
         self._numbers = itertools.count()
 
     async def caller(self, authorization: str, request_id: str) -> Caller:
@@ -94,14 +95,17 @@ class Admission:
     async def admit(self, caller: Caller, request: ChatRequest, route: Route) -> Admitted:
         """Let a call in; see the port."""
         key = caller.key
-        check_model(key, request.model)
+        if key.models:
+            check_model(key, request.model)
         now_ms = time.time_ns() // 1_000_000
-        amount = self._pricing.most(request, route, now_ms, budgeted=key.budgeted)
+        prices = self._pricing.prices(route, now_ms)
+        amount = self._pricing.most(request, prices, budgeted=key.budgeted)
         if route.settings.hedge_s is not None and len(route.targets) > 1:
             amount *= 2  # two may be asked
-        verdict, passed = None, None
-        if key.rates:
-            verdict, passed = await self._take(key, request, route)
+        passed: Passed | None = None
+        shown: Headers = ()
+        if key.limited:
+            passed, shown = await self._take(key, request, route)
         elif key.budgeted:
             self._rates.check(key)
         try:
@@ -112,18 +116,16 @@ class Admission:
             raise
         self.open += 1
         self.open_streams += request.stream
-        shown = rate_headers(verdict) if verdict is not None else ()
-        ending = _Ending(self, hold, passed)
-        return Admitted(ending, ending.lose, shown, self._cost)
+        return _Admitted(self, hold, prices, passed, shown)
 
-    async def _take(self, key: Key, request: ChatRequest, route: Route) -> tuple[Verdict, Passed]:
-        """Count a call in its key's rates. Raises GatewayError `rate_limit_exceeded`."""
+    async def _take(self, key: Key, request: ChatRequest, route: Route) -> tuple[Passed, Headers]:
+        """Count a call in its key's rates, and say what is left. Raises GatewayError `rate_limit_exceeded`."""
         tokens = self._pricing.tokens(request) if key.rates.tokens is not None else 0
         images = request.n if route.kind != "text" else 0
         verdict, passed = await self._rates.take(key, tokens=tokens, images=images, streams=int(request.stream))
         if verdict.short is not None:
             raise refusal(verdict, tokens=tokens, images=images)
-        return verdict, passed
+        return passed, rate_headers(verdict)
 
     def refused(self, request_id: str, caller: Caller | None, path: str, error: GatewayError) -> None:
         """Note a call that was not let in; see the port."""
@@ -131,83 +133,95 @@ class Admission:
         for watch in self.refusals:
             watch(refusal)
 
-    def _cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
-        cost = self._pricing.of(
-            target, usage, tally.started_ms, tally.media, estimated=tally.estimated, made=tally.made
-        )
-        return cost.microusd
-
-    def settle(self, hold: Hold, passed: Passed | None, settlement: Settlement) -> None:
+    def settle(self, admitted: "_Admitted", settlement: Settlement) -> None:
         """End a call: its row goes to the ledger, its money is settled."""
         self.open -= 1
         self.open_streams -= settlement.request.stream
-        row = self._row(settlement)
-        self._billing.settle(hold, row)
-        if passed is not None:
-            self._rates.end(passed, settlement.usage.total_tokens if settlement.cache != "hit" else 0)
+        row = self._row(admitted.prices, settlement)
+        self._billing.settle(admitted.hold, row)
+        if admitted.passed is not None:
+            self._rates.end(admitted.passed, settlement.usage.total_tokens if settlement.cache != "hit" else 0)
         for watch in self._watchers:
             watch(settlement, row)
 
-    def lose(self, hold: Hold, settlement: Settlement) -> None:
+    def lose(self, admitted: "_Admitted", settlement: Settlement) -> None:
         """Book a target that was broken off; its call goes on with what is left of the hold."""
-        self._billing.book_beside(hold, self._row(settlement))
+        self._billing.book_beside(admitted.hold, self._row(admitted.prices, settlement))
 
-    def _row(self, settlement: Settlement) -> LedgerRow:
-        usage, caller, target = settlement.usage, settlement.caller, settlement.target
-        cost = self._pricing.cost(settlement)
-        films = [one.film_s for one in settlement.made if one.film_s is not None]
-        media = settlement.media if not settlement.error_code else 0  # what was made, and lost, is billed alone
-        return LedgerRow(
-            id=f"call_{self._name}{next(self._numbers):x}",  # a request id may be anything, and be sent twice
-            key_id=caller.key.id,
-            group_id=caller.key.group_id,
-            started_ms=settlement.started_ms,
-            ended_ms=settlement.ended_ms,
-            request_id=caller.request_id,
-            route=settlement.path,
-            kind=settlement.kind,
-            model=settlement.request.model,
-            provider=target.target.provider if target else "",
-            upstream_model=target.target.model if target else "",
-            credential_id=settlement.credential,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cached_tokens=usage.cached_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
-            audio_input_tokens=usage.audio_input_tokens,
-            audio_output_tokens=usage.audio_output_tokens,
-            image_input_tokens=usage.image_input_tokens,
-            image_output_tokens=usage.image_output_tokens,
-            images=max(0, media - len(films)),
-            video_ms=round(1000 * sum(films)) if media else 0,
-            cost_microusd=cost.microusd,
-            price_version=cost.version,
-            estimated=settlement.estimated,
-            streamed=settlement.request.stream,
-            end_reason=settlement.end_reason,
-            error_code=settlement.error_code,
-            status=settlement.status,
-            attempts=settlement.attempts,
-            first_event_ms=settlement.first_event_ms,
-            cache_hit=settlement.cache == "hit",
-            repairs=msgspec.json.encode(settlement.repairs).decode() if settlement.repairs else "{}",
+    def cost(self, prices: Prices, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
+        """Give what a call costs when its usage is known."""
+        return self._pricing.of(prices, target, usage, tally)[0]
+
+    def _row(self, prices: Prices, settlement: Settlement) -> LedgerRow:
+        usage, key, item = settlement.usage, settlement.caller.key, settlement.target
+        provider, model = "", ""
+        cost: Cost = (0, "")
+        if item is not None:
+            provider, model = item.target.provider, item.target.model
+            cost = self._pricing.of(prices, item, usage, settlement)
+        images, video_ms = _media(settlement) if settlement.media else (0, 0)
+        return LedgerRow(  # in the order of its fields: 36 names cost several times the row
+            f"{self._name}{next(self._numbers):x}",  # a request id may be anything, and be sent twice
+            key.id,
+            settlement.started_ms,
+            settlement.ended_ms,
+            key.group_id,
+            settlement.caller.request_id,
+            "",  # no job
+            settlement.path,
+            settlement.kind,
+            settlement.request.model,
+            provider,
+            model,
+            settlement.credential,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.cached_tokens,
+            usage.cache_write_tokens,
+            usage.reasoning_tokens,
+            usage.audio_input_tokens,
+            usage.audio_output_tokens,
+            usage.image_input_tokens,
+            usage.image_output_tokens,
+            images,
+            video_ms,
+            cost[0],
+            cost[1],
+            settlement.estimated,
+            settlement.request.stream,
+            settlement.end_reason,
+            settlement.error_code,
+            settlement.status,
+            settlement.attempts,
+            settlement.first_event_ms,
+            msgspec.json.encode(settlement.repairs).decode() if settlement.repairs else "{}",
+            "{}",
+            settlement.cache == "hit",
         )
 
 
-class _Ending:
-    """Settles one call; what `Admitted` carries."""
+class _Admitted(Struct, frozen=True, eq=False):
+    """One call that was let in, see the port; and what was set aside and counted for it."""
 
-    __slots__ = ("_admission", "_hold", "_passed")
+    admission: Admission
+    hold: Hold
+    prices: Prices
+    passed: Passed | None
+    headers: Headers
 
-    def __init__(self, admission: Admission, hold: Hold, passed: Passed | None) -> None:
-        self._admission = admission
-        self._hold = hold
-        self._passed = passed
-
-    def __call__(self, settlement: Settlement) -> None:
-        self._admission.settle(self._hold, self._passed, settlement)
+    def settle(self, settlement: Settlement) -> None:
+        self.admission.settle(self, settlement)
 
     def lose(self, settlement: Settlement) -> None:
-        """Book a target that was broken off."""
-        self._admission.lose(self._hold, settlement)
+        self.admission.lose(self, settlement)
+
+    def cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
+        return self.admission.cost(self.prices, target, usage, tally)
+
+
+def _media(settlement: Settlement) -> tuple[int, int]:
+    """Give how many pictures were made, and how many milliseconds of film."""
+    if settlement.error_code:  # what was made, and lost, is billed alone
+        return 0, 0
+    films = [one.film_s for one in settlement.made if one.film_s is not None]
+    return max(0, settlement.media - len(films)), round(1000 * sum(films))

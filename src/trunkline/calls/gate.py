@@ -1,9 +1,6 @@
 """The port that lets calls in: who asks, may they, what is set aside, and how it is settled."""
 
-from collections.abc import Callable
 from typing import Protocol
-
-from msgspec import Struct
 
 from trunkline.calls.meter import Settlement, Tally
 from trunkline.core.caller import Caller
@@ -13,16 +10,21 @@ from trunkline.core.events import Usage
 from trunkline.core.route import Route, RouteTarget
 
 
-class Admitted(Struct, frozen=True):
+class Admitted(Protocol):
     """A call that may go on. `settle` must be called once, at its end, whatever happens."""
 
-    settle: Callable[[Settlement], None]
-    lose: Callable[[Settlement], None] = lambda _settlement: None
-    """Books a target that was asked as well and broken off, before the call is settled."""
-    headers: tuple[tuple[str, str], ...] = ()
-    """`x-ratelimit-*` for the answer."""
-    cost: Callable[[RouteTarget, Usage, Tally], int | None] = lambda _target, _usage, _tally: None
-    """What the call costs when its usage is known, in micro-dollars; None: no price is known."""
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Give `x-ratelimit-*` for the answer."""
+
+    def settle(self, settlement: Settlement) -> None:
+        """End the call."""
+
+    def lose(self, settlement: Settlement) -> None:
+        """Book a target that was asked as well and broken off, before the call is settled."""
+
+    def cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
+        """Give what the call costs when its usage is known, in micro-dollars; None: no price is known."""
 
 
 class Gate(Protocol):

@@ -1,18 +1,18 @@
 """What calls cost: the most a call may cost before it, what it did cost after it."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from trunkline.calls.meter import Settlement
+from trunkline.calls.meter import Settlement, Tally
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Usage
+from trunkline.core.provider import ModelKind
 from trunkline.core.route import Route, RouteTarget
-from trunkline.policy.made import Made, price_of
-from trunkline.policy.price import CONFIGURED, PriceBook, Shape, Tariff
+from trunkline.policy.made import price_of
+from trunkline.policy.price import CONFIGURED, SLOT_MS, PriceBook, Shape, Tariff
 from trunkline.policy.tokens import count_request
 from trunkline.wire.read import as_count
 
@@ -26,15 +26,27 @@ MOST_IMAGE_TOKENS = 8192
 LONGEST_FILM_S = 15.0
 """As long as films over chat usually are, at most."""
 THEIR_OWN = "the provider's own count"
+MOST_ROUTES = 4096
+"""Of so many routes prices are remembered."""
 PAID = 1
 """Set aside for a call that costs something, where nobody counts how much."""
 
 
-class Cost(Struct, frozen=True):
-    """What a call cost, None: nobody knows; and where the price is from."""
+Cost = tuple[int | None, str]
+"""What a call cost, None: nobody knows; and where the price is from."""
 
-    microusd: int | None
-    version: str = ""
+
+class Prices(Struct, frozen=True, eq=False):
+    """What the targets of a route cost in one half hour."""
+
+    route: Route
+    slot: int
+    tariffs: tuple[tuple[RouteTarget, Tariff | None], ...]
+    """None: no price is known."""
+    known: bool
+    """All prices are."""
+    free: bool
+    """All are known, and nothing costs anything."""
 
 
 class Pricing:
@@ -43,23 +55,43 @@ class Pricing:
     def __init__(self, reserve_output_tokens: int, book: PriceBook) -> None:
         self._reserve_output_tokens = reserve_output_tokens
         self._book = book
+        self._known: dict[str, Prices] = {}
 
-    def most(self, request: ChatRequest, route: Route, now_ms: int, *, budgeted: bool) -> int:
+    def prices(self, route: Route, now_ms: int) -> Prices:
+        """Give what a route's targets cost now."""
+        prices = self._known.get(route.name)
+        if prices is not None and prices.route is route and prices.slot == now_ms // SLOT_MS:
+            return prices
+        if len(self._known) >= MOST_ROUTES:
+            self._known.clear()
+        tariffs = [self.tariff(item, now_ms) for item in route.targets]
+        prices = self._known[route.name] = Prices(
+            route,
+            now_ms // SLOT_MS,
+            tuple(zip(route.targets, tariffs, strict=True)),
+            known=None not in tariffs,
+            free=all(tariff is not None and tariff.free for tariff in tariffs),
+        )
+        return prices
+
+    def most(self, request: ChatRequest, prices: Prices, *, budgeted: bool) -> int:
         """Give the upper bound of a call's cost, in micro-dollars, over all targets that may answer; 0: it is free.
 
         Without a budget only whether it is free matters. Raises GatewayError (403) when a key with a budget asks for a
         model whose price is not known.
         """
-        tariffs = [self.tariff(item, now_ms) for item in route.targets]
         if not budgeted:
-            return 0 if all(tariff is not None and tariff.free for tariff in tariffs) else PAID
-        known = [tariff for tariff in tariffs if tariff is not None]
-        if len(known) < len(tariffs):
+            return 0 if prices.free else PAID
+        if not prices.known:
             raise unpriced(request.model)
-        if all(tariff.free for tariff in known):
+        if prices.free:
             return 0
         bound = self._bound(request)
-        return max(self._most(tariff, bound, request.n, route) for tariff in known)
+        most = 0
+        for _, tariff in prices.tariffs:
+            if tariff is not None:
+                most = max(most, self._most(tariff, bound, request.n, prices.route.kind))
+        return most
 
     def tariff(self, item: RouteTarget, now_ms: int) -> Tariff | None:
         """Give what a target costs; None: no price is known."""
@@ -71,98 +103,90 @@ class Pricing:
         """Give how many tokens a request counts for in rates before its answer: its input, and the most it asks for."""
         messages = request.fields.get("messages")
         inputs = count_request(msgspec.json.decode(messages)) if messages is not None else 0
-        return inputs + request.n * self._asked_outputs(request)
+        return inputs + request.n * _asked_outputs(request.fields)
 
-    def cost(self, settlement: Settlement) -> Cost:
-        """Give what a call cost."""
-        item = settlement.target
-        if item is None:
-            return Cost(0)
-        return self.of(
-            item,
-            settlement.usage,
-            settlement.started_ms,
-            settlement.media,
-            estimated=settlement.estimated,
-            made=settlement.made,
-        )
-
-    def of(  # noqa: PLR0913 - what was done
-        self,
-        item: RouteTarget,
-        usage: Usage,
-        now_ms: int,
-        media: int = 0,
-        *,
-        estimated: bool = False,
-        made: Sequence[Made] = (),
-    ) -> Cost:
+    def of(self, prices: Prices, item: RouteTarget, usage: Usage, tally: Tally | Settlement) -> Cost:
         """Price what a target did: as it says itself, unless the operator set a price; else by media or tokens.
 
-        `media` counts pictures in a chat; `made` says more of what a model of pictures or films made.
+        The prices of the half hour count in which the call began.
         """
-        tariff = self.tariff(item, now_ms)
+        if tally.started_ms // SLOT_MS != prices.slot:
+            prices = self.prices(prices.route, tally.started_ms)
+        for priced, known in prices.tariffs:
+            if priced is item:
+                tariff = known
+                break
+        else:
+            tariff = self.tariff(item, tally.started_ms)
         if usage.cost_microusd is not None and not (tariff and tariff.configured):
-            return Cost(usage.cost_microusd, THEIR_OWN)
+            return usage.cost_microusd, THEIR_OWN
         if tariff is None:
-            return Cost(None)
-        if not tariff.tokens and not media:
-            return Cost(0, tariff.version)
-        if media and (estimated or not tariff.tokens):
-            shape = Shape(tier=item.facts.tier)
-            prices = [price_of(tariff, one) for one in made] if made else [tariff.of_images(media, shape)]
-            known = [price for price in prices if price is not None]
-            if len(known) == len(prices):
-                return Cost(sum(known), tariff.version)
-        return Cost(tariff.of_tokens(usage), tariff.version)
+            return None, ""
+        if tally.media:
+            cost = _of_media(tariff, item, tally)
+            if cost is not None:
+                return cost, tariff.version
+        elif not tariff.tokens:
+            return 0, tariff.version
+        return tariff.of_tokens(usage), tariff.version
 
-    def _most(self, tariff: Tariff, bound: Usage, n: int, route: Route) -> int:
-        if route.kind == "text":
+    def _most(self, tariff: Tariff, bound: Usage, n: int, kind: ModelKind) -> int:
+        if kind == "text":
             return tariff.of_tokens(bound) or 0
         drawn = Usage(
             prompt_tokens=bound.prompt_tokens,
             completion_tokens=n * MOST_IMAGE_TOKENS,
             image_output_tokens=n * MOST_IMAGE_TOKENS,
         )
-        made = tariff.of_film(n, LONGEST_FILM_S, Shape()) if route.kind == "video" else tariff.of_images(n, Shape())
+        made = tariff.of_film(n, LONGEST_FILM_S, Shape()) if kind == "video" else tariff.of_images(n, Shape())
         return max(tariff.of_tokens(drawn) or 0, made or 0)
 
     def _bound(self, request: ChatRequest) -> Usage:
         """Give the most tokens that a request may come to."""
-        size = sum(map(len, map(bytes, request.fields.values())))
+        fields = request.fields
+        messages = fields.get("messages")
+        size = sum([len(memoryview(raw)) for raw in fields.values()])
         if size <= SHORT_BYTES:
             inputs = size // BYTES_PER_TOKEN
         else:  # perhaps for its pictures, which are not text
-            messages = request.fields.get("messages")
             inputs = count_request(msgspec.json.decode(messages)) if messages is not None else 0
             inputs += inputs // 2  # our own count may be too low: JSON has 2.9 bytes a token
-            inputs += (
-                sum(len(bytes(raw)) for name, raw in request.fields.items() if name != "messages") // BYTES_PER_TOKEN
-            )
-        outputs = (self._asked_outputs(request) or self._reserve_output_tokens) * request.n
+            inputs += (size - (len(memoryview(messages)) if messages is not None else 0)) // BYTES_PER_TOKEN
         inputs += ROOM_TOKENS
-        written = inputs if _holds(request, "messages", b'"cache_control"') else 0
+        outputs = (_asked_outputs(fields) or self._reserve_output_tokens) * request.n
+        written = inputs if messages is not None and b'"cache_control"' in bytes(messages) else 0
+        modalities = fields.get("modalities")
+        spoken = outputs if modalities is not None and b'"audio"' in bytes(modalities) else 0
+        if not written and not spoken:
+            return Usage(inputs, outputs, inputs + outputs)
         return Usage(
             prompt_tokens=inputs,
             completion_tokens=outputs,
             total_tokens=inputs + outputs,
             cache_write_tokens=written,
             cache_write_1h_tokens=written,
-            audio_output_tokens=outputs if _holds(request, "modalities", b'"audio"') else 0,
+            audio_output_tokens=spoken,
         )
 
-    def _asked_outputs(self, request: ChatRequest) -> int:
-        for name in ("max_completion_tokens", "max_tokens"):
-            raw = request.fields.get(name)
-            asked: Any = msgspec.json.decode(raw) if raw is not None else None
-            if as_count(asked):
-                return as_count(asked)
-        return 0
+
+def _of_media(tariff: Tariff, item: RouteTarget, tally: Tally | Settlement) -> int | None:
+    """Price what was made by the picture or film; None: its tokens are what counts."""
+    if tariff.tokens and not tally.estimated:
+        return None
+    if not tally.made:
+        return tariff.of_images(tally.media, Shape(tier=item.facts.tier))
+    prices = [price_of(tariff, one) for one in tally.made]
+    known = [price for price in prices if price is not None]
+    return sum(known) if len(known) == len(prices) else None
 
 
-def _holds(request: ChatRequest, member: str, what: bytes) -> bool:
-    raw = request.fields.get(member)
-    return raw is not None and what in bytes(raw)
+def _asked_outputs(fields: Mapping[str, Raw]) -> int:
+    """Give the most tokens that an answer may have, as far as the request says; 0: it does not."""
+    for name in ("max_completion_tokens", "max_tokens"):
+        raw = fields.get(name)
+        if raw is not None and (asked := as_count(msgspec.json.decode(raw))):
+            return asked
+    return 0
 
 
 def unpriced(model: str) -> GatewayError:

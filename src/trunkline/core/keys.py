@@ -1,5 +1,6 @@
 """Virtual keys and their groups: what a client may do, never the secret itself."""
 
+from functools import cached_property
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
@@ -35,7 +36,7 @@ class KeyGroup(Struct, frozen=True, kw_only=True):
     updated_ms: int = 0
 
 
-class Key(Struct, frozen=True, kw_only=True):
+class Key(Struct, frozen=True, kw_only=True, dict=True):
     """A virtual key. `prefix` is what may be shown of its secret: `sk-tl-` and 8 characters."""
 
     id: str
@@ -57,15 +58,20 @@ class Key(Struct, frozen=True, kw_only=True):
     updated_ms: int = 0
     expires_ms: int | None = None
 
-    @property
+    @cached_property
     def group_id(self) -> str:
         """The group's id, or the empty string."""
         return self.group.id if self.group else ""
 
-    @property
+    @cached_property
     def budgeted(self) -> bool:
         """Tell whether a budget of the key or of its group limits what it may spend."""
         return bool(self.budget) or (self.group is not None and bool(self.group.budget))
+
+    @cached_property
+    def limited(self) -> bool:
+        """Tell whether there is any limit on how much may be asked for at a time."""
+        return bool(self.rates)
 
 
 ANONYMOUS = Key(id="", name="anonymous")

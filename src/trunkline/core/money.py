@@ -81,7 +81,7 @@ class Spend(Struct, frozen=True):
     calls: int = 0
 
 
-class LedgerRow(Struct, frozen=True, kw_only=True):
+class LedgerRow(Struct, frozen=True):
     """One call, settled. The id makes booking idempotent: a row is booked once, however often it is handed in.
 
     The cost belongs to the day and month in which the call began. `cost_microusd` None: no price was known.

@@ -1,7 +1,7 @@
 """What a call costs: prices are made out once for a model, into whole numbers, and then only multiplied."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from msgspec import Struct
@@ -64,13 +64,11 @@ class Tariff(Struct, frozen=True):
 
     def of_tokens(self, usage: Usage) -> int | None:
         """Price what was counted, rounded up to whole micro-dollars; None: there is no price by tokens."""
-        if not self.tokens:
+        tiers, prompt = self.tokens, usage.prompt_tokens
+        if not tiers:
             return None
-        price = self.tokens[0][1]
-        for start, dearer in self.tokens[1:]:
-            if usage.prompt_tokens > start:
-                price = dearer
-        if not (
+        price = tiers[0][1] if len(tiers) == 1 else _tier(tiers, prompt)
+        if (
             usage.cached_tokens
             or usage.cache_write_tokens
             or usage.audio_input_tokens
@@ -78,28 +76,12 @@ class Tariff(Struct, frozen=True):
             or usage.reasoning_tokens
             or usage.audio_output_tokens
             or usage.image_output_tokens
-        ):  # most calls
-            total = usage.prompt_tokens * price.input + usage.completion_tokens * price.output
-            return -(-(total + price.request) // PICO) if usage.prompt_tokens or usage.completion_tokens else 0
-        cached, audio_in, image_in = usage.cached_tokens, usage.audio_input_tokens, usage.image_input_tokens
-        reasoning, audio_out, image_out = usage.reasoning_tokens, usage.audio_output_tokens, usage.image_output_tokens
-        written, longer = usage.cache_write_tokens, min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
-        plain_in = max(0, usage.prompt_tokens - cached - written - audio_in - image_in)
-        plain_out = max(0, usage.completion_tokens - reasoning - audio_out - image_out)
-        total = (
-            plain_in * price.input
-            + cached * price.cached
-            + (written - longer) * price.cache_write
-            + longer * price.cache_write_1h
-            + audio_in * price.audio_input
-            + image_in * price.image_input
-            + plain_out * price.output
-            + reasoning * price.reasoning
-            + audio_out * price.audio_output
-            + image_out * price.image_output
-            + price.request
-        )
-        return -(-total // PICO)
+        ):
+            return _of_kinds(price, usage)
+        completion = usage.completion_tokens  # most calls
+        if not prompt and not completion:
+            return 0
+        return -(-(prompt * price.input + completion * price.output + price.request) // PICO)
 
     def of_images(self, number: int, shape: "Shape") -> int | None:
         """Price pictures; None: there is no price by the picture."""
@@ -112,6 +94,38 @@ class Tariff(Struct, frozen=True):
             return number * price
         second = of_media(self.per_second, shape)
         return None if second is None else number * math.ceil(seconds * second)
+
+
+def _tier(tiers: Sequence[tuple[int, TokenPrices]], prompt_tokens: int) -> TokenPrices:
+    """Give the prices of the tier that so many input tokens come to."""
+    price = tiers[0][1]
+    for start, dearer in tiers[1:]:
+        if prompt_tokens > start:
+            price = dearer
+    return price
+
+
+def _of_kinds(price: TokenPrices, usage: Usage) -> int:
+    """Price tokens of several kinds."""
+    cached, audio_in, image_in = usage.cached_tokens, usage.audio_input_tokens, usage.image_input_tokens
+    reasoning, audio_out, image_out = usage.reasoning_tokens, usage.audio_output_tokens, usage.image_output_tokens
+    written, longer = usage.cache_write_tokens, min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
+    plain_in = max(0, usage.prompt_tokens - cached - written - audio_in - image_in)
+    plain_out = max(0, usage.completion_tokens - reasoning - audio_out - image_out)
+    total = (
+        plain_in * price.input
+        + cached * price.cached
+        + (written - longer) * price.cache_write
+        + longer * price.cache_write_1h
+        + audio_in * price.audio_input
+        + image_in * price.image_input
+        + plain_out * price.output
+        + reasoning * price.reasoning
+        + audio_out * price.audio_output
+        + image_out * price.image_output
+        + price.request
+    )
+    return -(-total // PICO)
 
 
 class Shape(Struct, frozen=True):
