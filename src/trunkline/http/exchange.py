@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from trunkline.calls.task import Task
 from trunkline.core.events import Failed
 
 Headers = Iterable[tuple[str, str]]
@@ -57,7 +58,7 @@ class Exchange:
         self.responded = False
         self.streaming = False
         self.last_write = 0.0
-        self.task: asyncio.Task[None] | None = None
+        self.task: Task | None = None
         self._chunked = False
 
     def header(self, name: bytes) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from trunkline.calls.task import Task
 from trunkline.core.errors import GatewayError
 from trunkline.core.state import StorageError
 from trunkline.http.error_response import respond_error
@@ -191,10 +192,9 @@ class FrontDoor(HttpToolsProtocol):
         self._handler = None
         exchange.body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces = []
-        task = self.loop.create_task(self._run(exchange, handler))
-        exchange.task = task
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        task = exchange.task = _Answer(self, exchange, handler)
+        self.tasks.add(task)  # type: ignore[arg-type]
+        task.step()
 
     def _to_asgi(self, headers: dict[bytes, bytes]) -> None:
         """Hand the request over: the parent makes its scope from the URL and the headers."""
@@ -218,18 +218,21 @@ class FrontDoor(HttpToolsProtocol):
         limit = self.body_max_bytes
         respond_error(exchange, GatewayError("request_too_large", f"The body is larger than {limit} bytes."))
 
-    async def _run(self, exchange: Exchange, handler: Handler) -> None:
-        try:
-            await handler(exchange)
-        except asyncio.CancelledError:
-            if not exchange.gone and not exchange.interrupted and exchange.stopped is None:
-                raise
-        except StorageError as error:
+    def ended(self, task: "_Answer", error: BaseException | None) -> None:
+        """Take note that a handler has returned, or of what it raised: the client gets an answer whatever that is."""
+        self.tasks.discard(task)
+        exchange = task.exchange
+        exchange.task = None
+        if error is None:
+            return
+        if isinstance(error, StorageError):
             _log.warning("%s %s: %s", exchange.method, exchange.path, error)
             self._fail(exchange, GatewayError("storage_unavailable", "The database is away; try again in a moment."))
-        except Exception:  # whatever it is, the client gets an answer and the log gets the trace
-            _log.exception("a handler failed")
+        elif isinstance(error, Exception):  # the client gets an answer and the log gets the trace
+            _log.error("a handler failed", exc_info=error)
             self._fail(exchange, GatewayError("internal_error", "The gateway made a mistake; its log says which."))
+        elif not isinstance(error, asyncio.CancelledError):
+            raise error
 
     def _fail(self, exchange: Exchange, error: GatewayError) -> None:
         if exchange.responded:
@@ -280,3 +283,18 @@ class FrontDoor(HttpToolsProtocol):
         waiting, self.waiting = self.waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
+
+
+class _Answer(Task):
+    """Runs the handler of one exchange."""
+
+    __slots__ = ("door", "exchange")
+
+    def __init__(self, door: FrontDoor, exchange: Exchange, handler: Handler) -> None:
+        super().__init__(door.loop, handler(exchange))
+        self.door = door
+        self.exchange = exchange
+
+    def ended(self, error: BaseException | None) -> None:
+        """Tell the connection."""
+        self.door.ended(self, error)

@@ -6,6 +6,7 @@ from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from trunkline.calls.task import Wake
 from trunkline.core.ports import HttpError, HttpFailure
 from trunkline.upstream.coding import GZIP_MAGIC, Inflate
 
@@ -173,7 +174,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._transport: asyncio.Transport
         self._response: Response | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: Wake | None = None
         self._take: Callable[[bytes], bool] | None = None
         self._raw: dict[bytes, bytes] = {}
         self._pieces: list[bytes] = []
@@ -228,9 +229,9 @@ class Connection(asyncio.Protocol):
             raise
         return response
 
-    def event(self) -> asyncio.Future[None]:
+    def event(self) -> Wake:
         """Give what is done when something has happened; for one to wait for."""
-        waiter = self._waiter = self._loop.create_future()
+        waiter = self._waiter = Wake(self._loop)
         return waiter
 
     async def pipe(self, take: Callable[[bytes], bool]) -> bool:
@@ -282,9 +283,11 @@ class Connection(asyncio.Protocol):
             self._barren = 0
             if self._take is not None and len(data) < LARGE_BYTES:
                 self._hand_over(self._take)
-            elif (not self._wake() or len(data) >= LARGE_BYTES) and self._reading:
-                self._reading = False
-                self._transport.pause_reading()
+            else:
+                if (self._waiter is None or len(data) >= LARGE_BYTES) and self._reading:
+                    self._reading = False
+                    self._transport.pause_reading()
+                self._wake()  # last: who waits runs on at once
         else:
             self._barren += len(data)
             if self._barren > BARREN_BYTES:
@@ -368,17 +371,11 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         self._wake()
 
-    def _wake(self, error: Exception | None = None) -> bool:
-        """Tell whoever waits, and whether anyone does."""
-        waiter = self._waiter
-        self._waiter = None
-        if waiter is None or waiter.done():
-            return False
-        if error is None:
-            waiter.set_result(None)
-        else:
-            waiter.set_exception(error)
-        return True
+    def _wake(self, error: Exception | None = None) -> None:
+        """Let whoever waits run on."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.wake(error)
 
     def _hand_over(self, take: Callable[[bytes], bool]) -> None:
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)

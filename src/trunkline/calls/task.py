@@ -1,0 +1,162 @@
+"""A task that takes its first step at once, and the next ones in the very callback that brings what it waits for.
+
+asyncio's own waits for the loop's next turn each time, which under load is as long as all other work of a turn.
+"""
+
+import asyncio
+from asyncio.tasks import _enter_task, _leave_task  # documented for those who write tasks: "Extending asyncio"
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context, copy_context
+from typing import Any
+
+_AT_ONCE = Context()
+"""What a `Task` waits with: it brings a context of its own."""
+
+
+class Wake:
+    """A future that is done once: `wake` runs who waits for it on at once, if that is a `Task` and none is running."""
+
+    __slots__ = ("_asyncio_future_blocking", "_context", "_done", "_error", "_loop", "_then")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._asyncio_future_blocking = False
+        self._loop = loop
+        self._done = False
+        self._error: BaseException | None = None
+        self._then: Callable[[Wake], object] | None = None
+        self._context: Context | None = None
+
+    def wake(self, error: BaseException | None = None) -> None:
+        """Be done; `error` is raised where it is awaited. Only the first time counts."""
+        if self._done:
+            return
+        self._done = True
+        self._error = error
+        then, self._then = self._then, None
+        if then is None:
+            return
+        if self._context is _AT_ONCE and asyncio.current_task(self._loop) is None:
+            then(self)
+        else:
+            self._loop.call_soon(then, self, context=self._context)
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's
+        """Raise CancelledError where it is awaited, in the loop's next turn; False: it is done."""
+        if self._done:
+            return False
+        self._done = True
+        self._error = asyncio.CancelledError()
+        then, self._then = self._then, None
+        if then is not None:
+            self._loop.call_soon(then, self, context=self._context)
+        return True
+
+    def done(self) -> bool:
+        """Say whether it is."""
+        return self._done
+
+    def result(self) -> None:
+        """Raise what it ended with, if that was an error."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Give the loop; for asyncio's tasks, which may wait too."""
+        return self._loop
+
+    def add_done_callback(self, then: "Callable[[Wake], object]", *, context: Context | None = None) -> None:
+        """Say who waits: one."""
+        if self._done:
+            self._loop.call_soon(then, self, context=context)
+        else:
+            self._then, self._context = then, context
+
+    def __await__(self) -> "Generator[Wake, None, None]":
+        if not self._done:
+            self._asyncio_future_blocking = True
+            yield self
+        self.result()
+
+
+class Task:
+    """Runs a coroutine; what asyncio's own code asks of a task (timeouts, task groups) it can do.
+
+    `step` once, outside of any task, to begin; `ended` is called at the end.
+    """
+
+    __slots__ = ("_cancels", "_context", "_coroutine", "_loop", "_over", "_owed", "_waits")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._loop = loop
+        self._coroutine = coroutine
+        self._context = copy_context()
+        self._waits: Any = None
+        self._cancels = 0
+        self._owed = False
+        """A CancelledError is to be raised at the next step."""
+        self._over = False
+
+    def ended(self, error: BaseException | None) -> None:
+        """Take note of the end; `error` is what the coroutine raised."""
+
+    def step(self, error: BaseException | None = None) -> None:
+        """Run to the next wait."""
+        self._waits = None
+        if self._owed:
+            self._owed = False
+            error = error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError()
+        loop = self._loop
+        _enter_task(loop, self)  # type: ignore[arg-type]
+        try:
+            run, coroutine = self._context.run, self._coroutine
+            waits = run(coroutine.send, None) if error is None else run(coroutine.throw, error)
+        except BaseException as raised:  # noqa: BLE001 - `ended` is told
+            self._over = True
+            _leave_task(loop, self)  # type: ignore[arg-type]
+            self.ended(None if isinstance(raised, StopIteration) else raised)
+            return
+        finally:
+            error = None  # its traceback holds this frame
+        _leave_task(loop, self)  # type: ignore[arg-type]
+        if waits is None:
+            loop.call_soon(self.step, context=_AT_ONCE)
+            return
+        waits._asyncio_future_blocking = False  # noqa: SLF001 - how a future knows that it was taken by a task
+        self._waits = waits
+        waits.add_done_callback(self._woken, context=_AT_ONCE)
+        if self._owed and waits.cancel():
+            self._owed = False
+
+    def _woken(self, waits: Any) -> None:
+        try:
+            waits.result()
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+            self.step(error)
+        else:
+            self.step()
+
+    def done(self) -> bool:
+        """Say whether it is over."""
+        return self._over
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's
+        """Raise CancelledError where it waits, in the loop's next turn; False: it is over."""
+        if self._over:
+            return False
+        self._cancels += 1
+        if self._waits is None or not self._waits.cancel():
+            self._owed = True
+        return True
+
+    def cancelling(self) -> int:
+        """Count who has cancelled it and has not taken that back."""
+        return self._cancels
+
+    def uncancel(self) -> int:
+        """Take one cancelling back; give how many are left."""
+        self._cancels = max(0, self._cancels - 1)
+        return self._cancels
