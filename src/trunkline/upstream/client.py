@@ -40,38 +40,40 @@ class Client:
     def __init__(self, environ: Mapping[str, str] | None = None, tls: TlsContext | None = None) -> None:
         self._pool = Pool(tls)
         self._origins = Origins(self._pool, Proxies(environ or {}))
-        self._heads: dict[tuple[str, str, tuple[tuple[str, str], ...]], bytes] = {}
+        self._known: dict[tuple[str, str, tuple[tuple[str, str], ...], bool], tuple[Origin, bytes]] = {}
 
     async def open(self, request: HttpRequest) -> Response:
         """Send a request and wait for the head of the answer; see `core.ports.HttpClient`."""
-        origin, target = self._origins.find(request.url, public_only=request.public_only)
-        # A proxy would resolve the name once more, and perhaps to another address: it is given the one that was vetted.
-        where = ""
-        if origin.public_only and origin.proxy is not None:
-            where = await _connecting(origin, request.connect_s, _vetted(origin))
-        head = self._head(request, origin, target, where)
-        bodiless = request.method == "HEAD"
+        method, body = request.method, request.body
+        known, where = self._known.get((method, request.url, request.headers, request.public_only)), ""
+        if known is None:
+            known, where = await self._find(request)
+        origin, head = known
+        head = b"%bcontent-length: %d\r\n\r\n" % (head, len(body)) if body or method in _WITH_BODY else head + b"\r\n"
         connection = None if request.fresh else origin.take()
         if connection is not None:
             try:
-                return await connection.exchange(head, request.body, bodiless=bodiless)
+                return await connection.exchange(head, body, bodiless=method == "HEAD")
             except HttpError as error:
                 if error.kind != "reset" or connection.heard or self._pool.closed:
                     raise
         connection = await _connecting(origin, request.connect_s, self._dial(origin, where))
-        return await connection.exchange(head, request.body, bodiless=bodiless)
+        return await connection.exchange(head, body, bodiless=method == "HEAD")
 
-    def _head(self, request: HttpRequest, origin: Origin, target: str, where: str) -> bytes:
-        """Give a request's head; all but the length of the body is the same for many requests."""
-        key = (request.method, request.url, request.headers)
-        head = self._heads.get(key) if not where else _head(request, origin, target, where)
-        if head is None:
-            if len(self._heads) >= HEADS:
-                self._heads.clear()
-            head = self._heads[key] = _head(request, origin, target, where)
-        if request.body or request.method in _WITH_BODY:
-            return b"%bcontent-length: %d\r\n\r\n" % (head, len(request.body))
-        return head + b"\r\n"
+    async def _find(self, request: HttpRequest) -> tuple[tuple[Origin, bytes], str]:
+        """Give where a request goes and its head but for the length of the body; the same for many requests.
+
+        A proxy would resolve the name once more, and perhaps to another address: it is given the one that was vetted.
+        """
+        origin, target = self._origins.find(request.url, public_only=request.public_only)
+        if origin.public_only and origin.proxy is not None:
+            where = await _connecting(origin, request.connect_s, _vetted(origin))
+            return (origin, _head(request, origin, target, where)), where
+        if len(self._known) >= HEADS:
+            self._known.clear()
+        found = origin, _head(request, origin, target, "")
+        self._known[request.method, request.url, request.headers, request.public_only] = found
+        return found, ""
 
     async def aclose(self) -> None:
         """Close all connections; whoever still reads gets an HttpError."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from operator import methodcaller
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -15,6 +16,7 @@ LARGE_BYTES = 64 * 1024
 BARREN_BYTES = 64 * 1024
 """The most that may come without a byte of body: heads, interim answers, chunk extensions, trailers."""
 NOTHING = memoryview(b"")
+_text = methodcaller("decode", "latin-1")
 WRITE_BYTES = 256 * 1024
 """A longer body goes out in slices of this size, as fast as the upstream takes them."""
 
@@ -37,6 +39,8 @@ class Response:
 
     def read(self) -> Coroutine[None, None, bytes]:
         """Give everything that has arrived since the last call; wait only when that is nothing; `b""` at the end."""
+        if self._sniff and self._pieces and not self._pieces[0].startswith(GZIP_MAGIC[:1]):
+            self._sniff = False
         if self._sniff or self._coding is not None:
             return self._read_coded()
         return self._read_plain()
@@ -127,7 +131,8 @@ class Response:
 
     def begin(self, status: int, headers: dict[str, str]) -> None:
         """Take the head; raises HttpError on a content coding that is not known."""
-        declared = headers.get("content-encoding", "").strip().lower()
+        declared = headers.get("content-encoding")
+        declared = declared.strip().lower() if declared else ""
         if declared == "deflate":
             self._coding = Inflate(deflate=True)
         elif declared in ("", "identity"):
@@ -170,7 +175,7 @@ class Connection(asyncio.Protocol):
         self.exchanges = 0
         self.heard = False
         """Whether a byte of an answer has come."""
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._owner = owner
         self._transport: asyncio.Transport
         self._response: Response | None = None
@@ -207,7 +212,8 @@ class Connection(asyncio.Protocol):
 
     async def exchange(self, head: bytes, body: bytes, *, bodiless: bool) -> Response:
         """Send a request and wait for the head of its answer; raises HttpError; cancelling closes the connection."""
-        if self._transport.is_closing():
+        transport = self._transport
+        if transport.is_closing():
             raise HttpError("reset", "the upstream closed the connection before the request")
         self._response = response = Response(self, self._pieces)
         self.exchanges += 1
@@ -215,14 +221,15 @@ class Connection(asyncio.Protocol):
         self._bodiless = bodiless
         self._barren = 0
         if len(body) <= WRITE_BYTES:
-            self._transport.write(head + body)
+            transport.write(head + body)
         else:
             self._rest = memoryview(body)
-            self._transport.write(head)
+            transport.write(head)
             self._push()
         try:
             while not response.status:
-                response.check()
+                if response.error is not None:
+                    response.check()
                 await self.event()
         except (asyncio.CancelledError, GeneratorExit):
             response.drop()
@@ -231,7 +238,7 @@ class Connection(asyncio.Protocol):
 
     def event(self) -> Wake:
         """Give what is done when something has happened; for one to wait for."""
-        waiter = self._waiter = Wake(self._loop)
+        waiter = self._waiter = Wake(self.loop)
         return waiter
 
     async def pipe(self, take: Callable[[bytes], bool]) -> bool:
@@ -319,21 +326,22 @@ class Connection(asyncio.Protocol):
 
     # What the parser tells.
 
-    def on_message_begin(self) -> None:
-        """Refuse an answer that nobody has asked for, before its body mixes with the one before."""
-        if self._complete:
-            raise HttpError("protocol", "an answer came that nobody asked for", sent=True)
-
     def on_headers_complete(self) -> None:
         """Take the head, unless it is an interim one (RFC 9110, section 15.2)."""
-        headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in self._raw.items()}
-        self._raw.clear()
+        if self._complete:  # before its body mixes with that of the answer before
+            raise HttpError("protocol", "an answer came that nobody asked for", sent=True)
+        raw = self._raw
+        headers = dict(zip(map(str.lower, map(_text, raw)), map(_text, raw.values()), strict=True))
+        raw.clear()
         status = self._parser.get_status_code()
         self._interim = status < 200
         if self._interim:
             return
-        coding = headers.get("transfer-encoding", "").rstrip().lower()
-        self._to_eof = not coding.endswith("chunked") and (bool(coding) or "content-length" not in headers)
+        coding = headers.get("transfer-encoding")
+        if coding:
+            self._to_eof = not coding.rstrip().lower().endswith("chunked")
+        else:
+            self._to_eof = "content-length" not in headers
         cast("Response", self._response).begin(status, headers)
         if self._bodiless:
             self._complete = True
@@ -355,20 +363,23 @@ class Connection(asyncio.Protocol):
             return
         self._response = None
         self._raw.clear()
+        pieces = self._pieces
         if self._bodiless:
-            self._pieces.clear()
+            pieces.clear()
         response.end(error)
-        self._pieces.clear()
+        pieces.clear()
         self._to_eof = False
-        unsent = len(self._rest) > 0 or self._transport.get_write_buffer_size() > 0
+        transport = self._transport
+        kept = self._keep and error is None and self._rest is NOTHING and not transport.is_closing()
         self._rest = NOTHING
-        if error is None and self._keep and not unsent and not self._transport.is_closing():
-            self.drained()
+        if kept and not transport.get_write_buffer_size():
+            if not self._reading:
+                self.drained()
             self._owner.free(self, again=True)
         else:
             if error is None:
                 self._owner.free(self, again=False)
-            self._transport.abort()
+            transport.abort()
         self._wake()
 
     def _wake(self, error: Exception | None = None) -> None:

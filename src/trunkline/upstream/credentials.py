@@ -38,7 +38,7 @@ class Credential:
     Raises ValueError, in words for whoever wrote the configuration.
     """
 
-    __slots__ = ("_authorize", "_secret", "id", "name")
+    __slots__ = ("_authorize", "_secret", "fixed", "id", "name")
 
     def __init__(
         self,
@@ -51,11 +51,15 @@ class Credential:
         self.id = hashlib.sha256(b"trunkline credential\0" + value.encode()).hexdigest()[:12] if value else "none"
         self._secret = value.encode()
         self.name = key.name if key is not None else "none"
-        self._authorize = _authorizer(auth, value, options or {}, now_ns)
+        self.fixed = _fixed(auth, value)
+        """The headers that it puts on every request alike; None: each is signed."""
+        self._authorize = _signer(auth, value, options or {}, now_ns) if self.fixed is None else None
 
     def authorize(self, request: HttpRequest) -> HttpRequest:
         """Give the request with the key on it. A signature covers it as it stands: nothing may be added afterwards."""
-        return self._authorize(request)
+        if self._authorize is not None:
+            return self._authorize(request)
+        return _with(request, *self.fixed) if self.fixed else request
 
     def unrepeated(self, response: HttpResponse) -> HttpResponse:
         """Give an answer that does not repeat the key."""
@@ -65,18 +69,19 @@ class Credential:
         return f"Credential({self.name})"
 
 
-def _authorizer(auth: AuthKind, key: str, options: Mapping[str, str], now_ns: Callable[[], int]) -> Authorizer:
+def _fixed(auth: AuthKind, key: str) -> tuple[tuple[str, str], ...] | None:
     if not key or auth == "none":
-        return lambda request: request
+        return ()
     if not key.isascii() or not key.isprintable() or key != key.strip():
         raise ValueError("the api_key holds a blank at an end, a line break or another character that no header takes")
-    if auth == "sigv4":
-        return _sigv4(key, options, now_ns)
-    if auth == "bigmodel_jwt":
-        return _jwt(key, now_ns)
+    if auth not in _STATIC:
+        return None
     name, prefix = _STATIC[auth]
-    header = (name, prefix + key)
-    return lambda request: _with(request, header)
+    return ((name, prefix + key),)
+
+
+def _signer(auth: AuthKind, key: str, options: Mapping[str, str], now_ns: Callable[[], int]) -> Authorizer:
+    return _sigv4(key, options, now_ns) if auth == "sigv4" else _jwt(key, now_ns)
 
 
 def _with(request: HttpRequest, *headers: tuple[str, str]) -> HttpRequest:

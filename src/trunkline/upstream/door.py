@@ -6,12 +6,17 @@ from urllib.parse import quote
 from trunkline.core.chat import Target, UpstreamRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.ports import HttpClient, HttpRequest, HttpResponse
+from trunkline.core.provider import Provider
 from trunkline.core.route import RouteTarget
 from trunkline.core.secret import Secret
+from trunkline.routing.health import Key
 from trunkline.routing.order import Attempt
 from trunkline.upstream.credentials import Credential
 
 USER_AGENT = "trunkline"
+READY = 1024
+"""How many requests' URLs and headers are remembered."""
+Headers = tuple[tuple[str, str], ...]
 Local = Callable[[], Awaitable[tuple[str, Secret]]]
 """Gives the base URL and the key of an embedded model once it answers; raises GatewayError when it cannot."""
 
@@ -23,23 +28,44 @@ class Door:
         self._client = client
         self._local = local
         self._credentials: dict[tuple[str, str, str, Secret | None], Credential] = {}
+        self._ready: dict[tuple[Key, str, Headers], tuple[Provider, str, Headers, Credential]] = {}
+        """URL and headers of requests that are signed alike each time."""
 
     async def open(self, asked: Attempt, request: UpstreamRequest, *, connect_s: float) -> HttpResponse:
         """Send a request to a target; see the port."""
-        target = asked.item.target
-        base_url = target.base_url
-        local = self._local.get((target.provider, target.model))
+        ready = self._ready.get((asked.key, request.path, request.headers))
+        if ready is None or ready[0] is not asked.item.provider:
+            ready = await self._prepare(asked, request)
+        _, url, headers, credential = ready
+        made = HttpRequest(request.method, url, headers, request.body, connect_s)
+        response = await self._client.open(made if credential.fixed is not None else credential.authorize(made))
+        return credential.unrepeated(response) if response.status >= 400 else response
+
+    async def _prepare(self, asked: Attempt, request: UpstreamRequest) -> tuple[Provider, str, Headers, Credential]:
+        """Give what goes on the request; kept where it is the same for the next one."""
+        item = asked.item
+        local = self._local.get((item.target.provider, item.target.model))
         if local is not None:
             base_url, key = await local()
             credential = Credential("bearer", key)
         else:
-            credential = self.credential(asked.item, asked.credential)
-        response = await self._client.open(credential.authorize(_request(asked.item, request, base_url, connect_s)))
-        return credential.unrepeated(response) if response.status >= 400 else response
+            base_url, credential = item.target.base_url, self.credential(item, asked.credential)
+        if not base_url:
+            raise GatewayError("upstream_unavailable", f"the provider `{item.target.provider}` has no `base_url`")
+        own = [(name.lower(), value.reveal()) for name, value in item.provider.headers.items()]
+        headers = (*request.headers, ("user-agent", USER_AGENT), *own, *(credential.fixed or ()))
+        url = base_url.rstrip("/") + _path(request.path, item.target)
+        ready = (item.provider, url, headers, credential)
+        if local is None and credential.fixed is not None:
+            if len(self._ready) >= READY:
+                self._ready.clear()
+            self._ready[asked.key, request.path, request.headers] = ready
+        return ready
 
     def renew(self) -> None:
         """Forget credentials: the configuration has changed."""
         self._credentials.clear()
+        self._ready.clear()
 
     def credential(self, item: RouteTarget, key: Secret | None) -> Credential:
         """Give the credential that a target's requests carry. Raises GatewayError where the key cannot be sent."""
@@ -53,16 +79,6 @@ class Door:
                 raise GatewayError("upstream_auth", told) from None
             self._credentials[place] = known
         return known
-
-
-def _request(item: RouteTarget, request: UpstreamRequest, base_url: str, connect_s: float) -> HttpRequest:
-    if not base_url:
-        raise GatewayError("upstream_unavailable", f"the provider `{item.target.provider}` has no `base_url`")
-    headers = [*request.headers, ("user-agent", USER_AGENT)]
-    if item.provider.headers:
-        headers += [(name.lower(), value.reveal()) for name, value in item.provider.headers.items()]
-    url = base_url.rstrip("/") + _path(request.path, item.target)
-    return HttpRequest(request.method, url, tuple(headers), request.body, connect_s)
 
 
 def _path(path: str, target: Target) -> str:

@@ -32,9 +32,8 @@ class Pool:
             self._tls = make_context()
         return self._tls
 
-    def watch(self) -> float:
+    def watch(self, loop: asyncio.AbstractEventLoop) -> float:
         """See to it that connections do not wait too long; give the time."""
-        loop = asyncio.get_running_loop()
         if self._sweeper is None:
             self._sweeper = loop.call_later(IDLE_S / 2, self._sweep)
         return loop.time()
@@ -50,7 +49,7 @@ class Pool:
     def _sweep(self) -> None:
         self._sweeper = None
         if self.live:
-            oldest = self.watch() - IDLE_S
+            oldest = self.watch(asyncio.get_running_loop()) - IDLE_S
             for connection in list(self.live):
                 if connection.idle_since and connection.idle_since < oldest:
                     connection.transport.abort()
@@ -90,16 +89,17 @@ class Origin:
 
     def free(self, connection: Connection, *, again: bool) -> None:
         """Keep a connection, and its TLS session, after an exchange that has ended well."""
+        pool = self._pool
         if self.tls and connection.exchanges == 1:
-            self._pool.tls.remember(connection.transport.get_extra_info("ssl_object"))
+            pool.tls.remember(connection.transport.get_extra_info("ssl_object"))
         if not again:
             return
-        if self._pool.closed or self._pool.idle >= IDLE_COUNT:
+        if pool.closed or pool.idle >= IDLE_COUNT:
             connection.transport.abort()
             return
-        connection.idle_since = self._pool.watch()
+        connection.idle_since = pool.watch(connection.loop)
         self._idle.append(connection)
-        self._pool.idle += 1
+        pool.idle += 1
 
     def gone(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
