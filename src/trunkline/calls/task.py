@@ -9,47 +9,54 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from typing import Any
 
-_AT_ONCE = Context()
-"""What a `Task` waits with: it brings a context of its own."""
+PLAIN = Context()
+"""What steps are called in: a `Task` has a context of its own."""
 
 
 class Wake:
     """A future that is done once: `wake` runs who waits for it on at once, if that is a `Task` and none is running."""
 
-    __slots__ = ("_asyncio_future_blocking", "_context", "_done", "_error", "_loop", "_then")
+    __slots__ = ("_asyncio_future_blocking", "_context", "_done", "_error", "_loop", "_then", "task")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._asyncio_future_blocking = False
         self._loop = loop
         self._done = False
         self._error: BaseException | None = None
+        self.task: Task | None = None
+        """Who waits, where that is a task of ours."""
         self._then: Callable[[Wake], object] | None = None
-        self._context: Context | None = None
 
     def wake(self, error: BaseException | None = None) -> None:
         """Be done; `error` is raised where it is awaited. Only the first time counts."""
         if self._done:
             return
         self._done = True
-        self._error = error
-        then, self._then = self._then, None
-        if then is None:
-            return
-        if self._context is _AT_ONCE and asyncio.current_task(self._loop) is None:
-            then(self)
+        task, self.task = self.task, None
+        if task is not None:
+            if asyncio.current_task(self._loop) is None:
+                task.step(error)
+            else:
+                self._loop.call_soon(task.step, error, context=PLAIN)
         else:
-            self._loop.call_soon(then, self, context=self._context)
+            self._tell(error)
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's
         """Raise CancelledError where it is awaited, in the loop's next turn; False: it is done."""
         if self._done:
             return False
         self._done = True
-        self._error = asyncio.CancelledError()
+        task, self.task = self.task, None
+        if task is not None:
+            self._loop.call_soon(task.step, asyncio.CancelledError(), context=PLAIN)
+        else:
+            self._tell(asyncio.CancelledError())
+        return True
+
+    def _tell(self, error: BaseException | None) -> None:
+        self._error = error
         then, self._then = self._then, None
         if then is not None:
             self._loop.call_soon(then, self, context=self._context)
-        return True
 
     def done(self) -> bool:
         """Say whether it is."""
@@ -69,7 +76,7 @@ class Wake:
         return self._loop
 
     def add_done_callback(self, then: "Callable[[Wake], object]", *, context: Context | None = None) -> None:
-        """Say who waits: one."""
+        """Say who waits, where that is asyncio's: one."""
         if self._done:
             self._loop.call_soon(then, self, context=context)
         else:
@@ -122,13 +129,15 @@ class Task:
         finally:
             error = None  # its traceback holds this frame
         _leave_task(loop, self)  # type: ignore[arg-type]
-        if waits is None:
-            loop.call_soon(self.step, context=_AT_ONCE)
-            return
-        waits._asyncio_future_blocking = False  # noqa: SLF001 - how a future knows that it was taken by a task
         self._waits = waits
-        waits.add_done_callback(self._woken, context=_AT_ONCE)
-        if self._owed and waits.cancel():
+        if type(waits) is Wake:
+            waits.task = self
+        elif waits is None:
+            loop.call_soon(self.step, context=PLAIN)
+        else:
+            waits._asyncio_future_blocking = False  # noqa: SLF001 - how a future knows that it was taken by a task
+            waits.add_done_callback(self._woken, context=PLAIN)
+        if self._owed and waits is not None and waits.cancel():
             self._owed = False
 
     def _woken(self, waits: Any) -> None:

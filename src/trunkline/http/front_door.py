@@ -137,11 +137,12 @@ class FrontDoor(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Choose who answers."""
-        headers = {name.lower(): value for name, value in self._raw.items()}
-        self._raw.clear()
-        self.expect_100_continue = headers.get(b"expect", b"").lower() == b"100-continue"
+        raw, parser = self._raw, self.parser
+        headers = dict(zip(map(bytes.lower, raw), raw.values(), strict=True))
+        raw.clear()
+        self.expect_100_continue = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
         path, _, query = self.url.partition(b"?")
-        method = self.parser.get_method()
+        method = parser.get_method()
         handler = self.routes.get((method, path)) or self.routes.get(
             (method, b"/".join(path.split(b"/", 3)[:3]) + b"/")
         )
@@ -154,16 +155,16 @@ class FrontDoor(HttpToolsProtocol):
             self._to_asgi(headers)
             return
         self._hot = True
-        self.http_1_0 = self.parser.get_http_version() == "1.0"
-        self.keep_alive = not self.http_1_0 and not self._leaving and self.parser.should_keep_alive()
+        self.http_1_0 = parser.get_http_version() == "1.0"
+        self.keep_alive = not self.http_1_0 and not self._leaving and parser.should_keep_alive()
         self._handler = handler
-        self._pieces, self._size = [], 0
-        self._exchange = Exchange(self, method.decode(), path.decode("ascii", "replace"), query, headers)
+        self._size = 0
+        exchange = self._exchange = Exchange(self, method.decode(), path.decode("ascii", "replace"), query, headers)
         if self.client is not None:
-            self._exchange.peer = self.client[0]
-        declared = headers.get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > self.body_max_bytes:
-            self._refuse(self._exchange)
+            exchange.peer = self.client[0]
+        declared = headers.get(b"content-length")
+        if declared is not None and declared.isdigit() and int(declared) > self.body_max_bytes:
+            self._refuse(exchange)
             return
         if self.expect_100_continue:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -173,13 +174,14 @@ class FrontDoor(HttpToolsProtocol):
         if not self._hot:
             super().on_body(body)
             return
-        if self._handler is None or self._exchange is None:
+        exchange = self._exchange
+        if self._handler is None or exchange is None:
             return
         self._size += len(body)
         if self._size > self.body_max_bytes:
-            self._refuse(self._exchange)
-            return
-        self._pieces.append(body)
+            self._refuse(exchange)
+        else:
+            self._pieces.append(body)
 
     def on_message_complete(self) -> None:
         """Start the handler."""
@@ -190,8 +192,9 @@ class FrontDoor(HttpToolsProtocol):
         if exchange is None or handler is None:
             return
         self._handler = None
-        exchange.body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces = []
+        pieces = self._pieces
+        exchange.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
         task = exchange.task = _Answer(self, exchange, handler)
         self.tasks.add(task)  # type: ignore[arg-type]
         task.step()
@@ -213,7 +216,7 @@ class FrontDoor(HttpToolsProtocol):
     def _refuse(self, exchange: Exchange) -> None:
         """Say that the body is too large, and read no more of it."""
         self._handler = None
-        self._pieces = []
+        self._pieces.clear()
         self.keep_alive = False
         limit = self.body_max_bytes
         respond_error(exchange, GatewayError("request_too_large", f"The body is larger than {limit} bytes."))
@@ -253,9 +256,10 @@ class FrontDoor(HttpToolsProtocol):
         elif self._leaving:
             self._begin_rest()
         else:
-            self._rested_at = self.loop.time()
+            loop = self.loop
+            self._rested_at = loop.time()
             if self._rest is None and not self.transport.is_closing():
-                self._rest = self.loop.call_later(self.timeout_keep_alive, self._look_at_rest)
+                self._rest = loop.call_later(self.timeout_keep_alive, self._look_at_rest)
 
     def _begin_rest(self) -> None:
         """Count the time at rest from now on, however long it was to be."""
