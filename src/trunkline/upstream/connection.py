@@ -177,7 +177,7 @@ class Connection(asyncio.Protocol):
         """Whether a byte of an answer has come."""
         self.loop = asyncio.get_running_loop()
         self._owner = owner
-        self._transport: asyncio.Transport
+        self.transport: asyncio.Transport
         self._response: Response | None = None
         self._waiter: Wake | None = None
         self._take: Callable[[bytes], bool] | None = None
@@ -205,15 +205,9 @@ class Connection(asyncio.Protocol):
 
     # What the client asks.
 
-    @property
-    def transport(self) -> asyncio.Transport:
-        """The transport below."""
-        return self._transport
-
     async def exchange(self, head: bytes, body: bytes, *, bodiless: bool) -> Response:
         """Send a request and wait for the head of its answer; raises HttpError; cancelling closes the connection."""
-        transport = self._transport
-        if transport.is_closing():
+        if self.transport.is_closing():
             raise HttpError("reset", "the upstream closed the connection before the request")
         self._response = response = Response(self, self._pieces)
         self.exchanges += 1
@@ -221,10 +215,10 @@ class Connection(asyncio.Protocol):
         self._bodiless = bodiless
         self._barren = 0
         if len(body) <= WRITE_BYTES:
-            transport.write(head + body)
+            self.transport.write(head + body)
         else:
             self._rest = memoryview(body)
-            transport.write(head)
+            self.transport.write(head)
             self._push()
         try:
             while not response.status:
@@ -254,25 +248,25 @@ class Connection(asyncio.Protocol):
         """Read on: all that has come is taken."""
         if not self._reading:
             self._reading = True
-            if not self._transport.is_closing():
-                self._transport.resume_reading()
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
 
     def fail(self, kind: HttpFailure, message: str) -> None:
         """Close at once; who reads gets what has come, then the error."""
         self._finish(HttpError(kind, message, sent=True))
-        self._transport.abort()
+        self.transport.abort()
 
     # What the transport tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
-        self._transport = cast("asyncio.Transport", transport)
+        self.transport = cast("asyncio.Transport", transport)
         self._owner.made(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come."""
         if self._response is None:  # an idle connection has nothing to say
-            self._transport.abort()
+            self.transport.abort()
             return
         self.heard = True
         before = len(self._pieces)
@@ -293,7 +287,7 @@ class Connection(asyncio.Protocol):
             else:
                 if (self._waiter is None or len(data) >= LARGE_BYTES) and self._reading:
                     self._reading = False
-                    self._transport.pause_reading()
+                    self.transport.pause_reading()
                 self._wake()  # last: who waits runs on at once
         else:
             self._barren += len(data)
@@ -369,12 +363,11 @@ class Connection(asyncio.Protocol):
         response.end(error)
         pieces.clear()
         self._to_eof = False
-        transport = self._transport
+        transport = self.transport
         kept = self._keep and error is None and self._rest is NOTHING and not transport.is_closing()
         self._rest = NOTHING
         if kept and not transport.get_write_buffer_size():
-            if not self._reading:
-                self.drained()
+            self.drained()
             self._owner.free(self, again=True)
         else:
             if error is None:
@@ -401,7 +394,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def _push(self) -> None:
-        while len(self._rest) and self._writable and not self._transport.is_closing():
+        while len(self._rest) and self._writable and not self.transport.is_closing():
             piece, rest = self._rest[:WRITE_BYTES], self._rest[WRITE_BYTES:]
             self._rest = rest or NOTHING  # even an empty view holds all of the body
-            self._transport.write(piece)
+            self.transport.write(piece)
