@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Raw
 
-from trunkline.core.dialect import ChatDialect
+from trunkline.core.dialect import ChatDialect, Lone
 from trunkline.core.events import Event, Failed, Usage, UsageReported
 from trunkline.core.notes import Notes
 from trunkline.core.quirk import EventFilter
@@ -53,7 +53,10 @@ class ChatLine:
         self._fresh = True
         self._head = b""
         self._certain = False
+        self._lone: Lone | None = None
         self._unread = ""
+        self.ending = False
+        """Whether the answer is whole, or the last event has been given."""
 
     @property
     def over(self) -> bool:
@@ -64,12 +67,6 @@ class ChatLine:
     def finished(self) -> bool:
         """Whether the answer is whole and only numbers may follow."""
         return self._normaliser.finished
-
-    @property
-    def ending(self) -> bool:
-        """Whether the answer is whole, or the last event has been given."""
-        normaliser = self._normaliser
-        return normaliser.finished or normaliser.over
 
     @property
     def marked(self) -> bool:
@@ -87,6 +84,11 @@ class ChatLine:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes, cut anywhere."""
+        if self._lone is not None and self._normaliser.speaking:
+            events = self._lone(data)
+            if events is not None:
+                self._frames = 2  # or more
+                return events
         reader = self._reader
         frames = self._open(data) if self._fresh or reader is None else reader.feed(data)
         return self._run(frames) if frames else []
@@ -167,6 +169,7 @@ class ChatLine:
         out = self._normaliser.feed(events)
         if frames and frames[-1].kind == "too_large" and not self.over:
             out += self._normaliser.feed([Failed("upstream_malformed", "the upstream sent an event that is too large")])
+        self.ending = self._normaliser.finished or self._normaliser.over
         return out
 
     def _filtered(self, events: list[Event], *, last: bool = False) -> list[Event]:
@@ -184,6 +187,8 @@ class ChatLine:
             events += self._decoder.feed([frame])
             self._certain = self._certain or bool(events)
             if self._certain:
+                if self.dialect.lone is not None and self.checks is None and not self._filters:
+                    self._lone = self.dialect.lone(self._reader, self._decoder)
                 return events + self._decoder.feed(frames[at + 1 :])
         return events
 

@@ -14,7 +14,7 @@ from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Event, Failed, Usage
+from trunkline.core.events import Event, Failed, TextDelta, Usage
 from trunkline.core.money import END_OF_CODE, EndReason, usd
 from trunkline.core.route import Route, RouteTarget
 from trunkline.core.secret import SHORT_CHARS
@@ -147,6 +147,9 @@ class ChatCall:
         return attempt.over
 
     def _piped(self, events: list[Event]) -> bool:
+        if len(events) == 1 and type(event := events[0]) is TextDelta and event.choice in self._inline.spoken:
+            self.meter.feed_text(event.text)  # nearly all of a stream that comes slowly
+            return self._tell(events)
         events = self._metered(events)
         return not events or self._tell(events)
 

@@ -141,6 +141,17 @@ class Meter:
             return [*events[:-1], UsageReported(self._usage), events[-1]]
         return events
 
+    def feed_text(self, text: str) -> None:
+        """Watch a piece of text that comes alone, when the answer has begun."""
+        now = time.monotonic()
+        self._gaps[bisect_left(GAP_BOUNDS_S, now - self._fed_at)] += 1
+        self._fed_at = now
+        self.chunks += 1
+        if text.isascii():
+            self._tokens.bytes += len(text)
+        else:
+            self._tokens.add(text)
+
     def _note(self, event: Event) -> None:
         if type(event) is Ended:
             self._ended = True

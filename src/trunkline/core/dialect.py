@@ -25,6 +25,10 @@ class Decoder(Protocol):
         """Give what was held back; the upstream's bytes are at their end."""
 
 
+Lone = Callable[[bytes], list[Event] | None]
+"""The events of a read at one go; None: nothing was read, go the long way."""
+
+
 class ChatDialect(NamedTuple):
     """One wire language. Every module of `dialects/` exports one as `DIALECT`, under its own name."""
 
@@ -43,6 +47,8 @@ class ChatDialect(NamedTuple):
     """Whether an answer's first JSON object is of this dialect (an upstream may be configured wrongly)."""
     whole: Callable[[bytes], list[Event] | None] | None = None
     """The events of a usual unstreamed answer, at one go and as the long way would give them; None: go the long way."""
+    lone: Callable[[Any, Decoder], Lone | None] | None = None
+    """(reader, decoder) → reads a chunk that comes alone and is like those before it, as the long way would."""
     ends_open: bool = False
     """Whether a stream of this dialect may end without a finish reason and an end mark."""
 

@@ -121,6 +121,8 @@ class Normaliser:
         """Whether the last event, `Ended` or `Failed`, has been given."""
         self.finished = False
         """Whether the answer is whole, and only numbers may follow: it is marked, or all choices have a finish."""
+        self.speaking = False
+        """Whether the first choice has begun and may go on: then a piece of its text passes as it is."""
 
     @property
     def held_usage(self) -> Usage | None:
@@ -139,6 +141,7 @@ class Normaliser:
                     continue
             self._take(event, out)
             self.finished = self.marked or (bool(choices) and all(choice.finish for choice in choices))
+            self.speaking = bool(choices) and choices[0].finish is None and not (self.marked or self.over)
         return out
 
     def close(self, broken: str = "", *, whole: bool = False) -> list[Event]:

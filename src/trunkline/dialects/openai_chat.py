@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from trunkline.core.dialect import ChatDialect
+from trunkline.core.dialect import ChatDialect, Decoder, Lone
 from trunkline.core.errors import UpstreamError
 from trunkline.core.events import (
     Ended,
@@ -12,6 +12,7 @@ from trunkline.core.events import (
     Extras,
     Failed,
     Started,
+    TextDelta,
     Usage,
     UsageReported,
 )
@@ -44,7 +45,8 @@ class ChatDecoder:
         self._n = n
         self._salt = salt
         self.tools: Raw | None = None
-        self._states: list[ChoiceReader] = []
+        self.states: list[ChoiceReader] = []
+        """Of the choices that have come."""
         self._started = False
         self._ended = False
         self._failed = False
@@ -66,10 +68,10 @@ class ChatDecoder:
                     chunk = None  # more than a text counts
                 kind = type(chunk)
                 if kind is str and not self._ended:
-                    self._states[0].text(chunk, None, frame.line, out)
+                    self.states[0].text(chunk, None, frame.line, out)
                     continue
                 if kind is ReasoningText and not self._ended:
-                    self._states[0].reason(str(chunk), frame.line, out)
+                    self.states[0].reason(str(chunk), frame.line, out)
                     continue
                 if chunk is None:
                     chunk = mend_chunk(read_loose(frame.data, self._notes, frame.line))
@@ -92,7 +94,7 @@ class ChatDecoder:
             self._fail(self._pending, out, 0)
         elif self._whole and not self._ended:
             self._end(out)
-        for state in self._states:
+        for state in self.states:
             state.close(out)
         usage = self._counted if isinstance(self._counted, Usage) else read_usage(self._counted)
         if usage is not None:
@@ -103,7 +105,7 @@ class ChatDecoder:
         if self._pending is not None and not self._started:
             return
         self._ended = True
-        for state in self._states:
+        for state in self.states:
             error = state.end(out)
             if error is not None:
                 out.append(Failed(error.code, error.message))
@@ -210,12 +212,12 @@ class ChatDecoder:
         if not self._failed:
             self._failed = True
             self._notes.add("upstream_failed", line, error.message)
-            for state in self._states:
+            for state in self.states:
                 state.close(out)
             out.append(Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s))
 
     def _state(self, index: int) -> ChoiceReader:
-        states = self._states
+        states = self.states
         while len(states) <= index:
             states.append(ChoiceReader(len(states), self._salt, self._notes, self.tools))
         return states[index]
@@ -232,7 +234,7 @@ class ChatDecoder:
             if position >= 0:
                 return  # an answer too many
             index = 0
-        state = self._states[index] if index < len(self._states) else self._state(index)
+        state = self.states[index] if index < len(self.states) else self._state(index)
         delta = choice.delta
         if delta is None:
             delta = self._other_delta(choice, state, line)
@@ -327,14 +329,48 @@ def recognises(value: dict[str, Any]) -> bool:
     return type(value.get("choices")) in (list, dict) or unwrapped(value) is not None
 
 
-def _reader(_parse: Parse, notes: Notes) -> EventReader:
-    return EventReader(Repeated().parse, notes)
+class _ChunkReader(EventReader):
+    """Cuts events into chunks; remembers what the chunks of a stream have in common."""
+
+    def __init__(self, _parse: Parse, notes: Notes) -> None:
+        self.repeated = Repeated()
+        super().__init__(self.repeated.parse, notes)
 
 
-def _error(status: int, body: bytes, retry_after: str) -> UpstreamError:
-    return read_error_body(status, body, retry_after)
+def _lone(reader: object, decoder: Decoder) -> Lone | None:
+    """Read chunks of text that come alone, where they come as OpenAI sends them."""
+    if not isinstance(reader, _ChunkReader) or not isinstance(decoder, ChatDecoder):
+        return None
+    text_of, states = reader.repeated.lone, decoder.states
+
+    def read(data: bytes) -> list[Event] | None:
+        text = text_of(data) if reader.at_rest else None
+        if text is None:
+            return None
+        line = reader.line
+        reader.line = line + 2
+        state = states[0]
+        if text and state.cumulative is None and type(text) is str and text.isascii() and not state.join.held:
+            state.keep(text)
+            return [TextDelta(text)]
+        out: list[Event] = []
+        if type(text) is str:
+            state.text(text, None, line, out)
+        else:
+            state.reason(str(text), line, out)
+        return out
+
+    return read
 
 
 DIALECT = ChatDialect(
-    "openai_chat", parse_chunk, _reader, ChatDecoder, build_openai, _error, recognises, read_plain_completion
+    "openai_chat",
+    parse_chunk,
+    _ChunkReader,
+    ChatDecoder,
+    build_openai,
+    read_error_body,
+    recognises,
+    whole=read_plain_completion,
+    lone=_lone,
 )

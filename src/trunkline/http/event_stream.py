@@ -24,8 +24,8 @@ SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "s
 class Encoder(Protocol):
     """Writes events as a client reads them."""
 
-    def encode(self, events: list[Event]) -> Iterator[bytes]:
-        """Write some events, in pieces."""
+    def encode(self, events: list[Event]) -> tuple[bytes] | Iterator[bytes]:
+        """Write some events, in pieces; an event that is small, alone and not the last, at once."""
 
 
 class EventStream:
@@ -84,9 +84,13 @@ class EventStream:
 
     def _take(self, events: list[Event]) -> bool:
         """Write events; False: the client is to read first, or they were the last."""
+        pieces = self._encoder.encode(events)
+        if type(pieces) is tuple:  # nearly all of a stream that comes slowly
+            self._last_write = self._loop.time()
+            return self._exchange.write(pieces[0])
         last = type(events[-1])
         self._over = last is Ended or last is Failed
-        self._pieces = self._encoder.encode(events)
+        self._pieces = iter(pieces)
         return self._write() and not self._over
 
     def _write(self) -> bool:

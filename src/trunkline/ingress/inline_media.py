@@ -8,11 +8,12 @@ class InlineMedia:
     """Rewrites `MediaReady` as text; everything else passes. Nothing is downloaded, links stay the provider's."""
 
     def __init__(self) -> None:
-        self._spoken: list[int] = []  # a set would be four times as large in every stream
+        self.spoken: list[int] = []  # a set would be four times as large in every stream
+        """The choices whose text has begun."""
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the line's next events; the same list comes back when there is no medium in it."""
-        spoken = self._spoken
+        spoken = self.spoken
         for event in events:
             if type(event) is TextDelta:
                 if event.choice not in spoken:
@@ -26,11 +27,11 @@ class InlineMedia:
         for event in events:
             if isinstance(event, MediaReady):
                 if not event.media.in_text:
-                    gap = "\n\n" if event.choice in self._spoken else ""
+                    gap = "\n\n" if event.choice in self.spoken else ""
                     out.append(TextDelta(gap + as_markdown(event.media), event.choice))
             else:
                 out.append(event)
             last = out[-1] if out else None
-            if isinstance(last, TextDelta) and last.choice not in self._spoken:
-                self._spoken.append(last.choice)
+            if isinstance(last, TextDelta) and last.choice not in self.spoken:
+                self.spoken.append(last.choice)
         return out

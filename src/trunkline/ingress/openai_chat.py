@@ -29,6 +29,7 @@ from trunkline.wire.frame import UNREADABLE
 
 _BLOCK_BYTES = 64 * 1024  # what is joined into one write
 _PIECE_CHARS = 40_000  # no line of the stream passes 64 KiB (wire.md 0.18)
+_SHORT_CHARS = _PIECE_CHARS // 4  # however they are escaped, they fit a line
 _LINE_BYTES = 62_000
 DONE = b"data: [DONE]\n\n"
 KEEPALIVE = b": keep-alive\n\n"
@@ -177,13 +178,12 @@ class ChunkEncoder:
         """Put members at the top level of the next finish chunk."""
         self._members.update(members)
 
-    def encode(self, events: list[Event]) -> Iterator[bytes]:
+    def encode(self, events: list[Event]) -> tuple[bytes] | Iterator[bytes]:
         """Write events; what comes out is to be sent as it comes, a piece at a time."""
-        first = events[0] if len(events) == 1 else None
-        if type(first) is TextDelta and first.logprobs is None and len(first.text) < _PIECE_CHARS // 4:
-            heads = self._text_heads
-            if first.choice < len(heads):  # nearly all of a stream that comes slowly
-                return iter((heads[first.choice] + _string(first.text) + self._text_tail,))
+        if len(events) == 1 and type(event := events[0]) is TextDelta:  # nearly all of a stream that comes slowly
+            text, choice, heads = event.text, event.choice, self._text_heads
+            if choice < len(heads) and event.logprobs is None and len(text) < _SHORT_CHARS:
+                return (heads[choice] + _string(text) + self._text_tail,)
         return self._encode_all(events)
 
     def _encode_all(self, events: list[Event]) -> Iterator[bytes]:
@@ -191,7 +191,7 @@ class ChunkEncoder:
         size = 0
         heads, tail = self._text_heads, self._text_tail
         for event in events:
-            if type(event) is TextDelta and event.logprobs is None and len(event.text) < _PIECE_CHARS // 4:
+            if type(event) is TextDelta and event.logprobs is None and len(event.text) < _SHORT_CHARS:
                 if event.choice < len(heads):
                     text = _string(event.text)
                     out += (heads[event.choice], text, tail)
@@ -380,5 +380,5 @@ def _pieces(text: str) -> Iterator[bytes]:
         if len(encoded) <= _LINE_BYTES:
             yield encoded
         else:
-            for part in range(0, len(piece), _PIECE_CHARS // 4):
-                yield _string(piece[part : part + _PIECE_CHARS // 4])
+            for part in range(0, len(piece), _SHORT_CHARS):
+                yield _string(piece[part : part + _SHORT_CHARS])

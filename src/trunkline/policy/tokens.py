@@ -12,27 +12,28 @@ _LATIN_BYTES_PER_TOKEN = 4
 class TokenCount:
     """Counts text that comes in pieces: UTF-8 bytes ÷ 4, but one token for each CJK character."""
 
-    __slots__ = ("_bytes", "_cjk")
+    __slots__ = ("_cjk", "bytes")
 
     def __init__(self) -> None:
-        self._bytes = 0
+        self.bytes = 0
+        """Of what is no CJK character."""
         self._cjk = 0
 
     def add(self, text: str) -> None:
         """Count a piece; where it was cut does not matter."""
         if text.isascii():
-            self._bytes += len(text)
+            self.bytes += len(text)
             return
         cjk = len(_CJK.findall(text))
         self._cjk += cjk
-        self._bytes += (
+        self.bytes += (
             len(_CJK.sub("", text).encode("utf-8", "replace")) if cjk else len(text.encode("utf-8", "replace"))
         )
 
     @property
     def tokens(self) -> int:
         """The count so far, rounded up."""
-        return self._cjk - (-self._bytes // _LATIN_BYTES_PER_TOKEN)
+        return self._cjk - (-self.bytes // _LATIN_BYTES_PER_TOKEN)
 
 
 def count_tokens(text: str) -> int:

@@ -185,13 +185,8 @@ class Connection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._rest = NOTHING
         self._barren = 0
-        self._reading = True
-        self._writable = True
-        self._bodiless = False
-        self._interim = False
-        self._to_eof = False
-        self._complete = False
-        self._keep = False
+        self._reading = self._writable = True
+        self._bodiless = self._interim = self._to_eof = self._complete = self._keep = False
         # The parser calls these two without a Python frame in between.
         self.on_header = self._raw.__setitem__
         self.on_body = self._pieces.append
@@ -269,32 +264,33 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
             return
         self.heard = True
-        before = len(self._pieces)
+        pieces, take = self._pieces, self._take
+        before = len(pieces)
         try:
             self._parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade) as error:
+        except (HttpParserError, HttpParserUpgrade) as wrong:
             self._keep = False
             if not self._complete:
-                cause = error.__context__ if isinstance(error.__context__, HttpError) else None
-                self._finish(cause or HttpError("protocol", f"the answer is not HTTP/1.1: {error}", sent=True))
+                cause = wrong.__context__ if isinstance(wrong.__context__, HttpError) else None
+                self._finish(cause or HttpError("protocol", f"the answer is not HTTP/1.1: {wrong}", sent=True))
                 return
         if self._complete:
             self._finish(None)
-        elif len(self._pieces) > before:
-            self._barren = 0
-            if self._take is not None and len(data) < LARGE_BYTES:
-                self._hand_over(self._take)
-            else:
-                if (self._waiter is None or len(data) >= LARGE_BYTES) and self._reading:
-                    self._reading = False
-                    self.transport.pause_reading()
-                self._wake()  # last: who waits runs on at once
+        elif len(pieces) == before:
+            self._bear(len(data))
+        elif take is None or len(data) >= LARGE_BYTES:
+            self._hold(len(data))
         else:
-            self._barren += len(data)
-            if self._barren > BARREN_BYTES:
-                self.fail("protocol", f"the upstream sent more than {BARREN_BYTES} bytes without a body")
-            else:
-                self._wake()
+            self._barren = 0
+            piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            pieces.clear()
+            try:
+                more, error = take(piece), None
+            except Exception as raised:  # noqa: BLE001 - it is raised where `pipe` is awaited
+                more, error = False, raised
+            if not more:
+                self._take = None
+                self._wake(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange as the way the connection went says."""
@@ -351,6 +347,22 @@ class Connection(asyncio.Protocol):
 
     # Inside.
 
+    def _bear(self, size: int) -> None:
+        """Take note of bytes without a piece of body."""
+        self._barren += size
+        if self._barren > BARREN_BYTES:
+            self.fail("protocol", f"the upstream sent more than {BARREN_BYTES} bytes without a body")
+        else:
+            self._wake()
+
+    def _hold(self, size: int) -> None:
+        """Keep what has come until it is read."""
+        self._barren = 0
+        if (self._waiter is None or size >= LARGE_BYTES) and self._reading:
+            self._reading = False
+            self.transport.pause_reading()
+        self._wake()  # last: who waits runs on at once
+
     def _finish(self, error: HttpError | None) -> None:
         response = self._response
         if response is None:
@@ -380,18 +392,6 @@ class Connection(asyncio.Protocol):
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             waiter.wake(error)
-
-    def _hand_over(self, take: Callable[[bytes], bool]) -> None:
-        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        try:
-            if take(data):
-                return
-        except Exception as error:  # noqa: BLE001 - it is raised where `pipe` is awaited
-            self._wake(error)
-            return
-        self._take = None
-        self._wake()
 
     def _push(self) -> None:
         while len(self._rest) and self._writable and not self.transport.is_closing():

@@ -31,7 +31,8 @@ class LineReader:
         self._parse = parse
         self._notes = notes
         self._max_bytes = max_bytes
-        self._line = 1  # the line being read
+        self.line = 1
+        """The line being read."""
         self._event = ""
         self._scanner = Scanner()  # a value that goes on in the next bytes
         self._value_line = 0
@@ -42,16 +43,11 @@ class LineReader:
         self._separated = True  # an empty line, or the start, came before this line
         self._dead = False
 
-    @property
-    def line(self) -> int:
-        """The line being read."""
-        return self._line
-
     def _overflow(self, frames: list[Frame]) -> None:
         self._dead = True
         self._scanner.clear()
-        self._notes.add("event_too_large", self._line)
-        frames.append(Frame("too_large", line=self._line))
+        self._notes.add("event_too_large", self.line)
+        frames.append(Frame("too_large", line=self.line))
 
     def _read_line(self, line: bytes | bytearray, frames: list[Frame], *, whole: bool = True) -> bytes:
         """Read one line, or the start of one that is JSON without a prefix; give the rest that waits for its end."""
@@ -62,7 +58,7 @@ class LineReader:
         text = line.strip(SPACE) if whole and not large else line
         at = self._skip_marks(text, 0)
         if text[at : at + 1] == b":":
-            frames.append(Frame("comment", line=self._line))
+            frames.append(Frame("comment", line=self.line))
             return b""
         prefixes = 0
         while (field := _FIELD.match(text, at)) is not None:
@@ -78,7 +74,7 @@ class LineReader:
                 return b""
         first = text[at : at + 1]
         if first and prefixes > 1:
-            self._notes.add("data_prefix_doubled", self._line)
+            self._notes.add("data_prefix_doubled", self.line)
         if first and not self._done_tail:
             self._separate(prefixed=prefixes > 0)
             if large and first == b"{":
@@ -95,14 +91,14 @@ class LineReader:
         if found is None:
             return at
         if found.group(1) is not None:
-            self._notes.add("bom", self._line)
+            self._notes.add("bom", self.line)
         return found.end()
 
     def _no_data(self, frames: list[Frame]) -> None:
         """Read an empty `data:`: its event's name may say all."""
-        self._notes.add("data_line_empty", self._line)
+        self._notes.add("data_line_empty", self.line)
         if self._event in ERROR_EVENTS:
-            frames.append(Frame("text", b"", None, self._event, self._line))
+            frames.append(Frame("text", b"", None, self._event, self.line))
         elif self._event in END_EVENTS:
             self._done(frames)
 
@@ -110,9 +106,9 @@ class LineReader:
         """Note what is wrong with the place where a value begins."""
         if not self._in_array:
             if not self._separated:
-                self._notes.add("blank_line_missing", self._line)
+                self._notes.add("blank_line_missing", self.line)
             if not prefixed:
-                self._notes.add("data_prefix_missing", self._line)
+                self._notes.add("data_prefix_missing", self.line)
         self._separated = False
 
     def _read_text(self, text: bytes, frames: list[Frame], *, whole: bool = True) -> bytes:
@@ -123,7 +119,7 @@ class LineReader:
         elif cut:
             self._notes.add("not_json", self._done_line, cut.decode())
             cut = b""
-        self._done_line = self._done_line if cut else self._line
+        self._done_line = self._done_line if cut else self.line
         mark = text.rstrip(SPACE) if len(text) < _MARK_BYTES else text
         if mark.startswith(DONE):
             self._done(frames, mangled=mark != DONE or cut != b"")
@@ -133,22 +129,22 @@ class LineReader:
         elif text[0] in b"{[" or (self._in_array and text[0] in b",]"):
             return self._scan(text, frames, whole=whole)
         elif mark[:2] == b'"{' and (inner := _unquoted(mark)):
-            self._notes.add("data_prefix_doubled", self._line)
+            self._notes.add("data_prefix_doubled", self.line)
             self._scan(inner, frames)
         elif mark == b"null":
-            self._notes.add("null_value", self._line)
+            self._notes.add("null_value", self.line)
         elif (guard := _GUARD.match(text)) is not None:
-            self._notes.add("not_json", self._line, guard.group().decode())
+            self._notes.add("not_json", self.line, guard.group().decode())
             return self._scan(text[guard.end() :], frames, whole=whole)
         elif _DONE_MANGLED.fullmatch(mark):
             self._done(frames)
         else:
-            self._notes.add("not_json", self._line, text[:80].decode("utf-8", "replace"))
-            frames.append(Frame("text", text, None, self._event, self._line))
+            self._notes.add("not_json", self.line, text[:80].decode("utf-8", "replace"))
+            frames.append(Frame("text", text, None, self._event, self.line))
         return b""
 
     def _done(self, frames: list[Frame], *, mangled: bool = True) -> None:
-        line = self._done_line if self._done_tail or mangled else self._line
+        line = self._done_line if self._done_tail or mangled else self.line
         self._done_tail = b""
         if mangled:
             self._notes.add("done_mangled", line)
@@ -164,9 +160,9 @@ class LineReader:
         while position < len(text):
             byte = text[position]
             if byte == 0x7B:
-                if self._glued_line == self._line and not self._in_array:
-                    self._notes.add("values_glued", self._line)
-                self._value_line = self._line
+                if self._glued_line == self.line and not self._in_array:
+                    self._notes.add("values_glued", self.line)
+                self._value_line = self.line
                 position = scanner.feed(text, position)
                 if position < 0:
                     self._guard(frames, whole=whole)
@@ -178,7 +174,7 @@ class LineReader:
                 self._in_array = False
                 position += 1
             elif byte in b"}]":
-                self._notes.add("bracket_surplus", self._line)
+                self._notes.add("bracket_surplus", self.line)
                 position += 1
             elif (
                 byte == 0x5B
@@ -186,13 +182,13 @@ class LineReader:
                 and not is_mark(bytes(text[position : position + len(DONE)]).rstrip(b"" if whole else SPACE))
             ):
                 if not self._in_array:
-                    self._notes.add("array_of_chunks", self._line)
+                    self._notes.add("array_of_chunks", self.line)
                 self._in_array = True
                 position += 1
             elif not whole:
                 return bytes(text[position:])
             elif _FIELD.match(text, position) is not None:
-                self._notes.add("blank_line_missing", self._line)
+                self._notes.add("blank_line_missing", self.line)
                 return self._read_line(text[position:], frames)
             else:
                 return self._read_text(bytes(text[position:]), frames)
@@ -204,7 +200,7 @@ class LineReader:
         lead = _LEAD.match(line)
         start = lead.end() if lead else 0
         if line[start : start + 1] == b":":
-            frames.append(Frame("comment", line=self._line))
+            frames.append(Frame("comment", line=self.line))
             return
         field = None if scanner.in_string else _FIELD.match(line, start)
         if scanner.in_string or self._begins_anew(line, field):
@@ -251,7 +247,7 @@ class LineReader:
         """Give a whole value: read, if `parse` can, else left to the decoder."""
         if self._scanner.surplus:
             self._notes.add("bracket_surplus", self._value_line)
-        self._glued_line = self._line
+        self._glued_line = self.line
         data = self._scanner.take()
         frames.append(Frame("json", data, self._read_value(data), self._event, self._value_line))
 

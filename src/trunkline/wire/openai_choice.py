@@ -32,7 +32,7 @@ class ChoiceReader:
 
     __slots__ = (
         "_calls", "_growing", "_links", "_notes", "_salt", "_thought", "_tools", "chars", "cumulative", "finished",
-        "index", "join", "media", "recent", "recent_chars",
+        "index", "join", "media", "recent", "shorten_at",
     )  # fmt: skip
 
     def __init__(self, index: int, salt: str, notes: Notes, tools: Raw | None = None) -> None:
@@ -46,8 +46,8 @@ class ChoiceReader:
         self._growing: Cumulative | None = Cumulative()  # of the reasoning
         self._thought = TextJoin()
         self.recent: list[str] = []
-        self.recent_chars = 0
         self.chars = 0  # of the text so far
+        self.shorten_at = 2 * _KEPT_CHARS
         self.media = _NO_MEDIA
         self._links: list[Media] = []
         self.finished = False
@@ -74,17 +74,19 @@ class ChoiceReader:
                 self.cumulative = None
                 for held in cumulative.held:
                     self.text(held, None, line, out)
-        if not text:
-            return
-        size = len(text)
-        self.chars += size
-        self.recent_chars += size
+        if text:
+            self.keep(text)
+            out.append(TextDelta(text, self.index, read_logprobs(logprobs, self._notes, line) if logprobs else None))
+
+    def keep(self, text: str) -> None:
+        """Remember a piece of text that is told."""
         self.recent.append(text)
-        if self.recent_chars > 2 * _KEPT_CHARS:
+        self.chars = chars = self.chars + len(text)
+        if chars > self.shorten_at:
+            size = len(text)
             kept = text[-_KEPT_CHARS:] if size >= _KEPT_CHARS else "".join(self.recent)[-_KEPT_CHARS:]
             self.recent = [kept]
-            self.recent_chars = len(kept)
-        out.append(TextDelta(text, self.index, read_logprobs(logprobs, self._notes, line) if logprobs else None))
+            self.shorten_at = chars + _KEPT_CHARS
 
     def reason(self, text: str, line: int, out: list[Event], details: Raw | None = None) -> None:
         """Take a piece of reasoning; what repeats the reasoning before it is left out."""

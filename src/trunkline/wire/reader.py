@@ -24,19 +24,20 @@ class EventReader(LineReader):
         self._begun = False  # a first part of that line has been read
         self._marked = False  # it was the end mark
         self._skip_lf = False  # the line before ended with CR
-        self._at_rest = True  # nothing is held, and a new event may begin
+        self.at_rest = True
+        """Whether nothing is held, and a new event may begin."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes, cut anywhere."""
-        plain = self._at_rest and data[-3:] == b"}\n\n" and data[:7] == b"data: {"
+        plain = self.at_rest and data[-3:] == b"}\n\n" and data[:7] == b"data: {"
         if plain and data.count(b"\n") == 2 and b"\r" not in data:
-            text, line = data[6:-2], self._line  # one event, as nearly every read of a slow stream has it
+            text, line = data[6:-2], self.line  # one event, as nearly every read of a slow stream has it
             try:
                 value = self._parse(text)
             except UNREADABLE:
                 pass  # line by line, as below
             else:
-                self._line = line + 2
+                self.line = line + 2
                 return [Frame("json", text, value, "", line)]
         return self._feed(data)
 
@@ -59,7 +60,7 @@ class EventReader(LineReader):
         if rest and not self._dead:
             self._grow(rest, frames)
         held = self._tail or self._begun or self._skip_lf or self._done_tail or self._scanner.buffer or self._event
-        self._at_rest = self._separated and not (held or self._dead)
+        self.at_rest = self._separated and not (held or self._dead)
         return frames
 
     def use(self, parse: Parse, frames: list[Frame]) -> None:
@@ -75,7 +76,7 @@ class EventReader(LineReader):
         if self._dead:
             return frames
         if self._tail or self._begun or not self._separated:
-            self._notes.add("event_unterminated", self._line)
+            self._notes.add("event_unterminated", self.line)
         if self._tail or self._begun:
             self._end_line(b"", frames)
         if self._done_tail:
@@ -83,8 +84,8 @@ class EventReader(LineReader):
         if self._scanner.buffer:
             self._drop(frames, "the stream ends within a JSON value")
         elif self._in_array:
-            self._notes.add("malformed", self._line, "the stream ends within a JSON array")
-            frames.append(Frame("malformed", line=self._line))
+            self._notes.add("malformed", self.line, "the stream ends within a JSON array")
+            frames.append(Frame("malformed", line=self.line))
         return frames
 
     def _read_lines(self, lines: list[bytes], frames: list[Frame]) -> None:
@@ -102,12 +103,12 @@ class EventReader(LineReader):
                     self._read_line(line, frames)
                 else:
                     if not self._separated:
-                        self._notes.add("blank_line_missing", self._line)
+                        self._notes.add("blank_line_missing", self.line)
                     self._separated = False
-                    frames.append(Frame("json", text, value, self._event, self._line))
+                    frames.append(Frame("json", text, value, self._event, self.line))
             else:
                 self._read_line(line, frames)
-            self._line += 1
+            self.line += 1
 
     def _end_line(self, piece: bytes, frames: list[Frame]) -> None:
         """Read a line that came in pieces, with its last one."""
@@ -115,7 +116,7 @@ class EventReader(LineReader):
             self._begun = False
             self._read_more(piece, frames, whole=True)
             self._marked = False
-            self._line += 1
+            self.line += 1
             return
         line, self._tail = self._tail, bytearray()
         line += piece
@@ -124,7 +125,7 @@ class EventReader(LineReader):
             return
         if not self._read_large(memoryview(line), frames):
             self._read_line(line, frames)
-        self._line += 1
+        self.line += 1
 
     def _read_large(self, line: memoryview, frames: list[Frame]) -> bool:
         """Read a large event without a copy of it."""
@@ -135,7 +136,7 @@ class EventReader(LineReader):
         except UNREADABLE:
             return False
         self._separate(prefixed=True)
-        frames.append(Frame("json", line[5:], value, self._event, self._line))
+        frames.append(Frame("json", line[5:], value, self._event, self.line))
         return True
 
     def _grow(self, piece: bytes, frames: list[Frame]) -> None:
@@ -170,8 +171,8 @@ class EventReader(LineReader):
                 return
             self._begin()
             self._separate(prefixed=True)
-            self._glued_line = self._line
-            frames.append(Frame("json", text, value, self._event, self._line))
+            self._glued_line = self.line
+            frames.append(Frame("json", text, value, self._event, self.line))
 
     def _begin(self) -> None:
         self._tail = bytearray()
@@ -189,7 +190,7 @@ class EventReader(LineReader):
     def _read_more(self, piece: bytes, frames: list[Frame], *, whole: bool) -> None:
         """Read on in a line of which a first part has been read; `whole`: this is its last part."""
         if self._marked and piece.strip(SPACE):
-            self._notes.add("done_mangled", self._line)
+            self._notes.add("done_mangled", self.line)
             self._marked = False
         if self._scanner.buffer:
             position = self._scanner.feed(piece)

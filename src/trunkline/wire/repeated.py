@@ -39,6 +39,11 @@ class _Shape(Struct):
     """Where the text begins."""
     end: int = 0
     """Where it ends, counted from the chunk's end."""
+    event_head: bytes = b""
+    """`head` and `tail` with what makes an event of the chunk."""
+    event_tail: bytes = b""
+    plain: bool = False
+    """Nothing but text is between head and tail."""
 
     def learn(self, data: bytes, chunk: Chunk) -> bool:
         """Remember what stands around the text, if there is a string that can be another and nothing else changes."""
@@ -49,8 +54,18 @@ class _Shape(Struct):
                 for pad_begin, pad_end in _strings(_PADDING, tail):
                     self.pad, self.tail = tail[:pad_begin], tail[pad_end:]
                 self.begin, self.end = len(self.head), -len(self.tail)
+                self.event_head, self.event_tail = b"data: " + self.head, self.tail + b"\n\n"
+                self.plain = self.text is str and not self.pad
                 return True
         return False
+
+    def read(self, said: bytes) -> str:
+        """Read the text, and what pads it; raises one of `UNREADABLE`."""
+        if self.pad:
+            said, _, padding = said.rpartition(self.pad)
+            _string(padding)
+        text = _string(said)
+        return text if self.text is str else ReasoningText(text)
 
     def is_text(self, data: bytes, chunk: Chunk) -> bool:
         """Say whether the probe in place of a string is read as the text, and nothing else changes."""
@@ -108,18 +123,26 @@ class Repeated:
             if data.startswith(shape.head) and data.endswith(shape.tail):
                 said = data[shape.begin : shape.end]
                 try:
-                    if shape.pad:
-                        said, _, padding = said.rpartition(shape.pad)
-                        _string(padding)
-                    text = _string(said)
+                    text = _string(said) if shape.plain else shape.read(said)
                 except UNREADABLE:
                     continue
                 self._matched = True
-                return text if shape.text is str else ReasoningText(text)
+                return text
         chunk = parse_chunk(data)
         if self._tries and len(data) < _MOST_BYTES:
             self._learn(data, chunk)
         return chunk
+
+    def lone(self, data: bytes) -> str | None:
+        """Give the text of a read that is one event, as `parse` gives that of its chunk; None: it is another read."""
+        for shape in self._known:
+            if data.startswith(shape.event_head) and data.endswith(shape.event_tail):
+                said = data[shape.begin + 6 : shape.end - 2]
+                try:
+                    return _string(said) if shape.plain else shape.read(said)
+                except UNREADABLE:
+                    continue
+        return None
 
     def _learn(self, data: bytes, chunk: Chunk) -> None:
         delta = chunk.choices[0].delta if chunk.choices else None
