@@ -1,6 +1,6 @@
 """A task that takes its first step at once, and the next ones in the very callback that brings what it waits for.
 
-asyncio's own waits for the loop's next turn each time, which under load is as long as all other work of a turn.
+asyncio's own waits for the loop's next turn each time; see `docs/decisions/tasks.md`.
 """
 
 import asyncio
@@ -16,47 +16,42 @@ PLAIN = Context()
 class Wake:
     """A future that is done once: `wake` runs who waits for it on at once, if that is a `Task` and none is running."""
 
-    __slots__ = ("_asyncio_future_blocking", "_context", "_done", "_error", "_loop", "_then", "task")
+    __slots__ = ("_asyncio_future_blocking", "_context", "_done", "_error", "_then", "task")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self._done = False
-        self._error: BaseException | None = None
         self.task: Task | None = None
         """Who waits, where that is a task of ours."""
         self._then: Callable[[Wake], object] | None = None
+        self._error: BaseException | None = None
 
     def wake(self, error: BaseException | None = None) -> None:
-        """Be done; `error` is raised where it is awaited. Only the first time counts."""
+        """Be done; only the first time counts.
+
+        `error` is raised where it is awaited, in the loop's next turn: whoever fails is to have failed before that.
+        """
         if self._done:
             return
         self._done = True
-        task, self.task = self.task, None
-        if task is not None:
-            if asyncio.current_task(self._loop) is None:
-                task.step(error)
-            else:
-                self._loop.call_soon(task.step, error, context=PLAIN)
-        else:
+        if self.task is None:
             self._tell(error)
+        elif error is None:
+            self.task.step()
+        else:
+            self.task.step_soon(error)
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's
         """Raise CancelledError where it is awaited, in the loop's next turn; False: it is done."""
         if self._done:
             return False
-        self._done = True
-        task, self.task = self.task, None
-        if task is not None:
-            self._loop.call_soon(task.step, asyncio.CancelledError(), context=PLAIN)
-        else:
-            self._tell(asyncio.CancelledError())
+        self.wake(asyncio.CancelledError())
         return True
 
     def _tell(self, error: BaseException | None) -> None:
         self._error = error
         then, self._then = self._then, None
         if then is not None:
-            self._loop.call_soon(then, self, context=self._context)
+            self.get_loop().call_soon(then, self, context=self._context)
 
     def done(self) -> bool:
         """Say whether it is."""
@@ -73,33 +68,37 @@ class Wake:
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """Give the loop; for asyncio's tasks, which may wait too."""
-        return self._loop
+        return asyncio.get_running_loop()
 
     def add_done_callback(self, then: "Callable[[Wake], object]", *, context: Context | None = None) -> None:
         """Say who waits, where that is asyncio's: one."""
-        if self._done:
-            self._loop.call_soon(then, self, context=context)
-        else:
-            self._then, self._context = then, context
+        self._then, self._context = then, context
 
     def __await__(self) -> "Generator[Wake, None, None]":
-        if not self._done:
+        if self._done:
+            self.result()
+        else:
             self._asyncio_future_blocking = True
             yield self
-        self.result()
 
 
 class Task:
     """Runs a coroutine; what asyncio's own code asks of a task (timeouts, task groups) it can do.
 
-    `step` once, outside of any task, to begin; `ended` is called at the end.
+    `step` once to begin; `ended` is called at the end, with what the coroutine raised.
     """
 
-    __slots__ = ("_cancels", "_context", "_coroutine", "_loop", "_over", "_owed", "_waits")
+    __slots__ = ("_cancels", "_context", "_coroutine", "_ended", "_loop", "_over", "_owed", "_waits")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, None],
+        ended: Callable[[BaseException | None], None],
+    ) -> None:
         self._loop = loop
         self._coroutine = coroutine
+        self._ended = ended
         self._context = copy_context()
         self._waits: Any = None
         self._cancels = 0
@@ -107,24 +106,27 @@ class Task:
         """A CancelledError is to be raised at the next step."""
         self._over = False
 
-    def ended(self, error: BaseException | None) -> None:
-        """Take note of the end; `error` is what the coroutine raised."""
-
     def step(self, error: BaseException | None = None) -> None:
-        """Run to the next wait."""
+        """Run to the next wait: now, or in the loop's next turn where another task is running."""
+        loop = self._loop
+        try:
+            _enter_task(loop, self)  # type: ignore[arg-type]
+        except RuntimeError:
+            self.step_soon(error)
+            return
         self._waits = None
         if self._owed:
             self._owed = False
             error = error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError()
-        loop = self._loop
-        _enter_task(loop, self)  # type: ignore[arg-type]
         try:
-            run, coroutine = self._context.run, self._coroutine
-            waits = run(coroutine.send, None) if error is None else run(coroutine.throw, error)
+            if error is None:
+                waits = self._context.run(self._coroutine.send, None)
+            else:
+                waits = self._context.run(self._coroutine.throw, error)
         except BaseException as raised:  # noqa: BLE001 - `ended` is told
             self._over = True
             _leave_task(loop, self)  # type: ignore[arg-type]
-            self.ended(None if isinstance(raised, StopIteration) else raised)
+            self._ended(None if isinstance(raised, StopIteration) else raised)
             return
         finally:
             error = None  # its traceback holds this frame
@@ -133,12 +135,16 @@ class Task:
         if type(waits) is Wake:
             waits.task = self
         elif waits is None:
-            loop.call_soon(self.step, context=PLAIN)
+            self.step_soon()
         else:
             waits._asyncio_future_blocking = False  # noqa: SLF001 - how a future knows that it was taken by a task
             waits.add_done_callback(self._woken, context=PLAIN)
         if self._owed and waits is not None and waits.cancel():
             self._owed = False
+
+    def step_soon(self, error: BaseException | None = None) -> None:
+        """Run to the next wait in the loop's next turn."""
+        self._loop.call_soon(self.step, error, context=PLAIN)
 
     def _woken(self, waits: Any) -> None:
         try:

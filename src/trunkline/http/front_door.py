@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -146,8 +147,8 @@ class FrontDoor(HttpToolsProtocol):
         handler = self.routes.get((method, path)) or self.routes.get(
             (method, b"/".join(path.split(b"/", 3)[:3]) + b"/")
         )
-        if self._exchange is not None:  # pipelined behind a hot request: the client asks again on a new connection
-            self.keep_alive = False
+        if self._exchange is not None or self.transport.is_closing():
+            self.keep_alive = False  # pipelined behind a hot request: the client asks again on a new connection
             self._hot = True
             return
         if handler is None or (self.cycle is not None and not self.cycle.response_complete):
@@ -195,7 +196,7 @@ class FrontDoor(HttpToolsProtocol):
         pieces = self._pieces
         exchange.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
-        task = exchange.task = _Answer(self, exchange, handler)
+        task = exchange.task = Task(self.loop, handler(exchange), partial(self._ended, exchange))
         self.tasks.add(task)  # type: ignore[arg-type]
         task.step()
 
@@ -221,10 +222,9 @@ class FrontDoor(HttpToolsProtocol):
         limit = self.body_max_bytes
         respond_error(exchange, GatewayError("request_too_large", f"The body is larger than {limit} bytes."))
 
-    def ended(self, task: "_Answer", error: BaseException | None) -> None:
+    def _ended(self, exchange: Exchange, error: BaseException | None) -> None:
         """Take note that a handler has returned, or of what it raised: the client gets an answer whatever that is."""
-        self.tasks.discard(task)
-        exchange = task.exchange
+        self.tasks.discard(exchange.task)
         exchange.task = None
         if error is None:
             return
@@ -287,18 +287,3 @@ class FrontDoor(HttpToolsProtocol):
         waiting, self.waiting = self.waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
-
-
-class _Answer(Task):
-    """Runs the handler of one exchange."""
-
-    __slots__ = ("door", "exchange")
-
-    def __init__(self, door: FrontDoor, exchange: Exchange, handler: Handler) -> None:
-        super().__init__(door.loop, handler(exchange))
-        self.door = door
-        self.exchange = exchange
-
-    def ended(self, error: BaseException | None) -> None:
-        """Tell the connection."""
-        self.door.ended(self, error)

@@ -217,8 +217,7 @@ class Connection(asyncio.Protocol):
             self._push()
         try:
             while not response.status:
-                if response.error is not None:
-                    response.check()
+                response.check()
                 await self.event()
         except (asyncio.CancelledError, GeneratorExit):
             response.drop()
@@ -227,7 +226,7 @@ class Connection(asyncio.Protocol):
 
     def event(self) -> Wake:
         """Give what is done when something has happened; for one to wait for."""
-        waiter = self._waiter = Wake(self.loop)
+        waiter = self._waiter = Wake()
         return waiter
 
     async def pipe(self, take: Callable[[bytes], bool]) -> bool:
@@ -385,7 +384,8 @@ class Connection(asyncio.Protocol):
             if error is None:
                 self._owner.free(self, again=False)
             transport.abort()
-        self._wake()
+        # Who waits for an error may begin anew: whoever closes this is to be done first.
+        self._wake() if error is None else self.loop.call_soon(self._wake)
 
     def _wake(self, error: Exception | None = None) -> None:
         """Let whoever waits run on."""

@@ -1,0 +1,105 @@
+"""What clients may do on one connection, byte by byte: a handler runs, and may end, inside the parser's callbacks."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from gateway import Answer, Gateway, chat, gateway, to_upstream
+from raw_upstream import Peer, raw_upstream
+from text_upstream import completion
+
+
+@asynccontextmanager
+async def gate_and_upstream(data_dir: Path, **tables: object) -> AsyncIterator[tuple[Gateway, list[bytes]]]:
+    asked: list[bytes] = []
+
+    async def answers(peer: Peer) -> None:
+        while True:
+            _, body = await peer.request()
+            asked.append(body)
+            said = completion(3) | {"model": json.loads(body)["model"]}
+            await peer.answer(json.dumps(said).encode(), "content-type: application/json")
+
+    async with raw_upstream(answers) as up, gateway(data_dir, {**to_upstream(up.url), **tables}) as gate:
+        yield gate, asked
+
+
+def post(body: object, *headers: str) -> bytes:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = ["POST /v1/chat/completions HTTP/1.1", "Host: gateway", f"Content-Length: {len(data)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
+
+
+async def sent(gate: Gateway, data: bytes) -> Answer:
+    reader, writer = await asyncio.open_connection("127.0.0.1", gate.port)
+    writer.write(data)
+    gate.answers.append(Answer(reader, writer))
+    return gate.answers[-1]
+
+
+async def test_requests_that_are_refused_at_once_are_answered_in_their_order(tmp_path: Path) -> None:
+    async with gate_and_upstream(tmp_path) as (gate, asked):
+        answer = await sent(gate, post(b"{") + post({"model": 1}) + post(chat()))
+        statuses = []
+        for _ in range(3):
+            await answer.read_head()
+            statuses.append(answer.status)
+            await answer.body()
+        assert statuses == [400, 400, 200]
+        assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "first", [post(b"{", "Connection: close"), post(b"{", "Connection: keep-alive").replace(b"/1.1", b"/1.0", 1)]
+)
+async def test_what_comes_behind_the_last_request_of_a_connection_is_not_answered(tmp_path: Path, first: bytes) -> None:
+    async with gate_and_upstream(tmp_path) as (gate, asked):
+        assert (
+            await gate.ask(chat())
+        ).status == 200  # there is a connection to the upstream: a request would go at once
+        answer = await sent(gate, first + post(chat()) + b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
+        await answer.read_head()
+        assert answer.status == 400
+        assert answer.headers["connection"] == "close"
+        await answer.body()
+        assert await answer.reader.read() == b""
+        assert len(asked) == 1
+
+
+async def test_a_connection_is_kept_from_call_to_call_with_whatever_headers_they_bring(tmp_path: Path) -> None:
+    async with gate_and_upstream(tmp_path) as (gate, asked):
+        answer = await sent(gate, b"")
+        for number, header in enumerate(("X-Request-Id: one", "x-request-id: two", "X-Other: 3", "X-REQUEST-ID: four")):
+            answer.writer.write(post(chat(model=f"m{number}"), header))
+            await answer.read_head()
+            expected = header.split(": ")[1] if "request" in header.lower() else answer.headers["x-request-id"]
+            assert answer.headers["x-request-id"] == expected
+            assert (await answer.json())["model"] == f"m{number}"
+        answer.writer.write(b"GET /nowhere HTTP/1.1\r\nhost: a\r\n\r\n")
+        await answer.read_head()
+        assert answer.status == 404
+        await answer.body()
+        answer.writer.write(post(chat()))
+        await answer.read_head()
+        assert answer.status == 200
+        assert len(asked) == 5
+
+
+@pytest.mark.parametrize("step", [1, 7, 50])
+async def test_a_request_is_read_however_it_is_cut(tmp_path: Path, step: int) -> None:
+    async with gate_and_upstream(tmp_path) as (gate, _):
+        data = json.dumps(chat()).encode()
+        half = len(data) // 2
+        chunked = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (half, data[:half], len(data) - half, data[half:])
+        head = b"POST /v1/chat/completions?a=b HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+        answer = await sent(gate, b"")
+        for whole in (head + chunked, post(chat())):
+            for start in range(0, len(whole), step):
+                answer.writer.write(whole[start : start + step])
+                await asyncio.sleep(0)
+            await answer.read_head()
+            assert answer.status == 200
+            await answer.body()
