@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from gateway import Answer, chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
@@ -158,6 +159,53 @@ async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
     lines = [json.loads(line)["call"] for line in read.splitlines()]
     assert lines[0].startswith("call-0x")
     assert len(lines) == LINES - log.lost()
+
+
+def whole_row(**members: Any) -> LedgerRow:
+    """A row whose members differ from each other, and from what they are by default."""
+    given: dict[str, Any] = {}
+    for number, field in enumerate(msgspec.structs.fields(LedgerRow)):
+        given[field.name] = True if field.type is bool else number if field.type in (int, int | None) else field.name
+    return msgspec.structs.replace(LedgerRow(**given), **members)
+
+
+async def test_a_line_says_what_its_row_does() -> None:
+    at_ms = 1_790_000_000_012
+    row = whole_row(started_ms=at_ms - 9, ended_ms=at_ms, cost_microusd=1_500_000, repairs='{"done_missing":1}')
+    bare = LedgerRow(id="1", key_id="", started_ms=at_ms, ended_ms=at_ms, request_id="bare", model="m" * 300)
+    reader, writer = os.pipe()
+    log = CallLog(writer)
+    log.job_ended(row, f"00-{'a' * 32}-{'b' * 16}-01")
+    log.job_ended(bare, "")
+    running = asyncio.ensure_future(log.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+    os.close(writer)
+    with open(reader, "rb") as file:  # noqa: ASYNC230, PTH123 - a pipe, written already
+        lines = file.read().splitlines()
+    assert lines == [
+        b'{"at":"2026-09-21T14:13:20.012Z","call":"request_id","end":"end_reason","ms":9,"status":%d,'
+        b'"error":"error_code","job":"job_id","key":"key_id","group":"group_id","route":"route","model":"model",'
+        b'"target":"provider:upstream_model","credential":"credential_id","streamed":true,"attempts":%d,'
+        b'"first_event_ms":%d,"prompt_tokens":%d,"completion_tokens":%d,"cached_tokens":%d,"reasoning_tokens":%d,'
+        b'"images":%d,"video_ms":%d,"cost_usd":1.5,"estimated":true,"cache_hit":true,"trace":"%b",'
+        b'"repairs":{"done_missing":1}}'
+        % (
+            row.status,
+            row.attempts,
+            row.first_event_ms or 0,
+            row.prompt_tokens,
+            row.completion_tokens,
+            row.cached_tokens,
+            row.reasoning_tokens,
+            row.images,
+            row.video_ms,
+            b"a" * 32,
+        ),
+        b'{"at":"2026-09-21T14:13:20.012Z","call":"bare","end":"completed","ms":0,"status":200,"model":"%b",'
+        b'"attempts":1,"unpriced":true}' % (b"m" * 200),
+    ]
 
 
 def test_blocks_are_written_in_whole_lines() -> None:

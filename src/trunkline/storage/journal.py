@@ -15,6 +15,7 @@ import msgspec
 from trunkline.core.money import LedgerRow
 
 ROW = msgspec.json.Decoder(LedgerRow)
+ENCODER = msgspec.json.Encoder()
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -35,7 +36,7 @@ class FileJournal:
             self._number += 1
             self._file = os.open(self._path(f"{self._mark}-{self._number}"), APPEND, 0o600)
         size = os.fstat(self._file).st_size
-        data = memoryview(b"".join([msgspec.json.encode(row) + b"\n" for row in rows]))
+        data = memoryview(ENCODER.encode_lines(rows))
         try:
             while data:
                 data = data[os.write(self._file, data) :]
