@@ -71,15 +71,12 @@ class Admission:
 
     async def caller(self, authorization: str, request_id: str) -> Caller:
         """Say who asks. Raises GatewayError `invalid_api_key`, `storage_unavailable`."""
+        key = self._keys.known(authorization[7:]) if authorization.startswith("Bearer ") else None  # nearly always
+        return Caller(request_id, key or await self._key(authorization))
+
+    async def _key(self, authorization: str) -> Key:
         scheme, _, token = authorization.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
-        return Caller(request_id, await self._key(token))
-
-    async def _key(self, token: str) -> Key:
-        if token:
-            key = self._keys.known(token)
-            if key is not None:
-                return key
         required = self._required()
         if not token:
             if required:

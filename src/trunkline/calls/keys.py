@@ -48,8 +48,10 @@ class Keys:
     def __init__(self, store: KeyStore, secret: bytes) -> None:
         self._store = store
         self._pepper = hmac.digest(secret, b"virtual keys", "sha256")
-        self._cache: dict[bytes, Key | None] = {}
-        self._digests: dict[str, bytes] = {}
+        self._found: dict[str, Key | None] = {}
+        """By secret; None: there is no such key. Strings are found by a keyed hash, so nobody can aim at one."""
+        self._usable: dict[str, Key] = {}
+        """Those of them that were usable when they were found: only their end is still to be looked at."""
         self._fresh_until = 0.0
         self._version: int | None = None
         self._forgotten = 0
@@ -60,10 +62,10 @@ class Keys:
 
     def known(self, token: str) -> Key | None:
         """Give the usable key of this secret if it is in memory: no wait. None: ask `authenticate`."""
-        if time.monotonic() >= self._fresh_until:
+        key = self._usable.get(token)
+        if key is None or time.monotonic() >= self._fresh_until:
             return None
-        key = self._cache.get(self._digest(token))
-        return key if key is not None and unusable(key, _now_ms()) is None else None
+        return key if key.expires_ms is None or key.expires_ms > _now_ms() else None
 
     async def authenticate(self, token: str) -> Key:
         """Give the key of this secret. Raises GatewayError `invalid_api_key`, `storage_unavailable`."""
@@ -71,31 +73,37 @@ class Keys:
             return key
         if not token.isascii() or len(token) > LONGEST_TOKEN:
             raise wrong_key()
-        found = await self._find(self._digest(token))
+        found = await self._find(token)
         if found is None:
             raise wrong_key()
         if (why := unusable(found, _now_ms())) is not None:
             raise GatewayError("invalid_api_key", WHY[why])
         return found
 
-    async def _find(self, digest: bytes) -> Key | None:
-        if time.monotonic() < self._fresh_until and digest in self._cache:
-            return self._cache[digest]
+    async def _find(self, token: str) -> Key | None:
+        if time.monotonic() < self._fresh_until and token in self._found:
+            return self._found[token]
         forgotten = self._forgotten
         try:
-            key = await self._store.find_key(digest)
+            key = await self._store.find_key(self._digest(token))
         except StorageError as error:
             raise GatewayError("storage_unavailable", "the key cannot be checked now: the database is away") from error
         if forgotten == self._forgotten:  # else a change was seen meanwhile, and this may be the state before it
-            if len(self._cache) >= MOST_CACHED:
-                self._cache.clear()
-            self._cache[digest] = key
+            if len(self._found) >= MOST_CACHED:
+                self._clear()
+            self._found[token] = key
+            if key is not None and unusable(key, _now_ms()) is None:
+                self._usable[token] = key
         return key
 
     def forget(self) -> None:
         """Forget what is known: a key has changed somewhere."""
-        self._cache.clear()
+        self._clear()
         self._forgotten += 1
+
+    def _clear(self) -> None:
+        self._found.clear()
+        self._usable.clear()
 
     async def watch(self) -> None:
         """Keep what is known fresh, until cancelled. While the store is away, what is known grows too old to use."""
@@ -198,12 +206,7 @@ class Keys:
 
     def _digest(self, token: str) -> bytes:
         """Give what is stored of a secret. Finding it by this is constant-time: nobody can aim at a digest."""
-        digest = self._digests.get(token)  # the hash costs more than all else that a known key needs
-        if digest is None:
-            if len(self._digests) >= MOST_CACHED:
-                self._digests.clear()
-            digest = self._digests[token] = hmac.digest(self._pepper, token.encode("utf-8", "surrogatepass"), "sha256")
-        return digest
+        return hmac.digest(self._pepper, token.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def unusable(key: Key, now_ms: int) -> str | None:
