@@ -151,6 +151,8 @@ async def test_another_process_sees_changes_when_it_looks(keys: Keys, database: 
     await other.look()
     assert other.known(new.token) is None
     await refused(other, new.token)
+    assert other.known(new.token) is None  # nor when what it is now is in memory
+    await refused(other, new.token)
 
 
 async def test_a_lookup_that_overlaps_a_change_is_not_kept(database: Database) -> None:
