@@ -32,31 +32,32 @@ class ChatLine:
     The events obey `core.stream.Grammar`; the last is `Ended` or `Failed`. Never raises.
     """
 
+    comments = 0
+    """Comments seen so far: the upstream is alive and has nothing to say."""
+    ending = False
+    """Whether the answer is whole, or the last event has been given."""
+    _reader: Reader | None = None  # an answer that comes whole needs none
+    _filters: tuple[EventFilter, ...] = ()
+    _frames = 0
+    _fresh = True
+    _head = b""
+    _certain = False
+    _lone: Lone | None = None
+    _unread = ""
+
     def __init__(
         self, dialect: ChatDialect, notes: Notes, *, quirks: Iterable[str] = (), n: int | None = 1, salt: str = ""
     ) -> None:
         self.notes = notes
         self.dialect = dialect
-        self.comments = 0
-        """Comments seen so far: the upstream is alive and has nothing to say."""
         self._n = n
         self._salt = salt
-        self._reader: Reader | None = None  # an answer that comes whole needs none
         self._decoder = dialect.decoder(notes, n, salt)
-        self._filters: list[EventFilter] = [
-            quirk.events(notes) for quirk in (QUIRKS[name] for name in quirks) if quirk.events is not None
-        ]
+        if quirks:
+            self._filters = tuple(each(notes) for name in quirks if (each := QUIRKS[name].events) is not None)
         self._normaliser = Normaliser(notes, ends_open=dialect.ends_open)
         self.checks = ChunkChecks(notes) if notes.thorough else None
         """Sees every frame, for who wants to read the departures one by one."""
-        self._frames = 0
-        self._fresh = True
-        self._head = b""
-        self._certain = False
-        self._lone: Lone | None = None
-        self._unread = ""
-        self.ending = False
-        """Whether the answer is whole, or the last event has been given."""
 
     @property
     def over(self) -> bool:
@@ -110,12 +111,7 @@ class ChatLine:
         return events + self._normaliser.close(broken, whole=whole or (labelled and self._frames == 1))
 
     def whole(self, body: bytes) -> list[Event]:
-        """Read an answer that was asked for unstreamed and has come to its end."""
-        if self.dialect.whole is not None and self.checks is None and not self._filters:
-            said = self.dialect.whole(body)
-            if said is not None:
-                self._normaliser.over = True
-                return said
+        """Read an answer that was asked for unstreamed and has come to its end, as no `ChatDialect.whole` reads it."""
         try:
             value = self.dialect.parse(body)
         except UNREADABLE:  # a stream was not asked for, but may have come, and may be cut

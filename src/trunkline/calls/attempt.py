@@ -50,6 +50,23 @@ _ANSWERS = frozenset(ANSWERS)
 class Attempt:
     """Reads one target's answer. `first` once, then `read` or `pipe` until `over`; `aclose` always."""
 
+    refused_stream_options = False
+    _line: ChatLine
+    """Reads a stream; an answer that comes whole seldom needs one."""
+    _lined = False
+    _response: HttpResponse | None = None
+    _alive_at = 0.0
+    _whole_at = 0.0
+    """Since when nothing but numbers may follow."""
+    _answering = False
+    _held_bytes = 0
+    """Of the event that is not whole."""
+    _later = b""
+    """Of a large event that may be whole, to be read in a turn of its own; also by who reads next."""
+    _labelled = False
+    """As JSON."""
+    _take: Take
+
     def __init__(  # noqa: PLR0913 - what an attempt is made of
         self,
         upstreams: Upstreams,
@@ -68,82 +85,62 @@ class Attempt:
         self._asked = asked
         self._plain_options = plain_options
         self._large = large
-        target = asked.item.target
-        self._dialect = CHAT_DIALECTS[target.dialect]
-        self._line = ChatLine(self._dialect, self.notes, quirks=target.quirks, n=request.n, salt=salt)
-        self._line.offer(request.fields.get("tools"))
-        self._response: HttpResponse | None = None
-        self._loop = asyncio.get_running_loop()
-        self._deadline = Deadline(self._loop)
-        self._begun_at = self._loop.time()
-        self._alive_at = 0.0
-        self._whole_at = 0.0  # since when nothing but numbers may follow
-        self._answering = False
-        self._pieces: list[bytes] = []  # of an unstreamed answer, or of an error
-        self._held_bytes = 0  # of the event that is not whole, or of the answer
-        self._take: Take = _nobody
-        self._later = b""  # of a large event that may be whole, to be read in a turn of its own; also by who reads next
-        self._labelled = False  # as JSON
-        self.refused_stream_options = False
+        self._salt = salt
+        self._dialect = CHAT_DIALECTS[asked.item.target.dialect]
+        self._loop = loop = asyncio.get_running_loop()
+        self._deadline = Deadline(loop)
+        self._begun_at = loop.time()
 
     @property
     def over(self) -> bool:
-        """Whether the last event, `Ended` or `Failed`, has been given."""
-        return self._line.over
+        """Whether the last event, `Ended` or `Failed`, has been given; asked of an attempt that has begun."""
+        return not self._lined or self._line.over
 
     def held_usage(self) -> Usage | None:
         """Give what the provider had counted of an answer that was cut."""
-        return self._line.held_usage()
+        return self._line.held_usage() if self._lined else None
 
     @property
     def repairs(self) -> dict[str, int]:
         """What was repaired, by name. A body that was asked for whole is no stream, and departs from none."""
-        if self._request.stream:
+        if self._request.stream or not self.notes.counts:
             return self.notes.counts
         return {name: count for name, count in self.notes.counts.items() if name not in _FRAMING}
 
     async def first(self) -> list[Event]:
         """Send the request and read until the answer begins, or fails: then the last event is `Failed`."""
         try:
-            upstream = self._build()
-            failed = await self._open(upstream)
+            response = await self._open(self._build())
         except GatewayError as error:
             return [Failed(error.code, error.message, error.type, error.status, error.param)]
-        if failed is not None:
-            return [failed]
+        if isinstance(response, Failed):
+            return [response]
+        if not self._request.stream:
+            return await self._whole(response)
+        line = self._begin_line()
         events: list[Event] = []
-        while not self.over:
+        while not line.over:
             events += await self.read()
             if answers(events):
                 break
         return events
 
     async def read(self) -> list[Event]:
-        """Give the next events; wait only when nothing has arrived."""
-        response = self._response
+        """Give the next events of a stream; wait only when nothing has arrived."""
+        response, line = self._response, self._line
         assert response is not None  # noqa: S101 - `first` has opened it
-        line = self._line
         while True:
             self._deadline.arm(self._limit())
             try:
                 data = self._later or await response.read()
             except HttpError as error:
-                return line.feed(b"".join(self._pieces)) + line.close(f"the upstream's connection broke: {error}")
+                return line.close(f"the upstream's connection broke: {error}")
             except asyncio.CancelledError:
                 if self._deadline.caught():
                     return self._timed_out()
                 raise
             finally:
                 self._deadline.disarm()
-            if not self._request.stream:
-                if not data:
-                    return line.whole(self._pieces[0]) if len(self._pieces) == 1 else await self._whole()
-                self._pieces.append(data)
-                self._held_bytes += len(data)
-                if self._held_bytes > MAX_EVENT_BYTES:
-                    return line.fail(Failed("upstream_malformed", "the provider's answer is too large", status=502))
-                self._alive_at = self._loop.time()
-                continue
             if not data:
                 return line.close(labelled=self._labelled)
             self._alive_at = self._loop.time()
@@ -151,7 +148,7 @@ class Attempt:
             events = await self._feed_large(data) if large else line.feed(data)
             if events:
                 self._answering = True
-                self._whole_at = self._held_bytes = 0  # of the event that is not whole, or of the answer
+                self._whole_at = self._held_bytes = 0
                 return events
             self._held_bytes += len(data)
 
@@ -163,7 +160,7 @@ class Attempt:
         try:
             await self._hand_on(response, line, take)
         finally:
-            self._take = _nobody  # it holds this attempt: without a cycle both go at once
+            del self._take  # it holds this attempt: without a cycle both go at once
 
     async def _hand_on(self, response: HttpResponse, line: ChatLine, take: Take) -> None:
         while not self.over:
@@ -214,14 +211,51 @@ class Attempt:
             self._later = b""
             return self._line.feed(data)
 
-    async def _whole(self) -> list[Event]:
-        """Read an unstreamed answer that came in pieces."""
+    async def _whole(self, response: HttpResponse) -> list[Event]:
+        """Read an unstreamed answer to its end."""
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            self._deadline.arm(self._limit())
+            try:
+                data = await response.read()
+            except HttpError as error:
+                line = self._begin_line()
+                return line.feed(b"".join(pieces)) + line.close(f"the upstream's connection broke: {error}")
+            except asyncio.CancelledError:
+                if self._deadline.caught():
+                    return self._timed_out()
+                raise
+            finally:
+                self._deadline.disarm()
+            if not data:
+                break
+            pieces.append(data)
+            size += len(data)
+            if size > MAX_EVENT_BYTES:
+                return [Failed("upstream_malformed", "the provider's answer is too large", status=502)]
+            self._alive_at = self._loop.time()
+        if len(pieces) == 1:
+            return self._read_whole(pieces[0])
         async with self._large:
-            body = b"".join(self._pieces)
-            self._pieces.clear()
-            for _ in range(TURNS_BETWEEN if len(body) > LARGE_BYTES else 0):
+            body = b"".join(pieces)
+            pieces.clear()
+            for _ in range(TURNS_BETWEEN if size > LARGE_BYTES else 0):
                 await asyncio.sleep(0)
-            return self._line.whole(body)
+            return self._read_whole(body)
+
+    def _read_whole(self, body: bytes) -> list[Event]:
+        """Read an unstreamed answer: at one go where it is as usual."""
+        whole = self._dialect.whole
+        said = whole(body) if whole is not None and not self._asked.item.target.quirks else None
+        return self._begin_line().whole(body) if said is None else said
+
+    def _begin_line(self) -> ChatLine:
+        request, quirks = self._request, self._asked.item.target.quirks
+        self._line = line = ChatLine(self._dialect, self.notes, quirks=quirks, n=request.n, salt=self._salt)
+        self._lined = True
+        line.offer(request.fields.get("tools"))
+        return line
 
     async def aclose(self) -> None:
         """Let the target go: a call that is not over is broken off."""
@@ -231,27 +265,29 @@ class Attempt:
 
     def _build(self) -> UpstreamRequest:
         request, target = self._request, self._asked.item.target
-        changes = [change for change in (QUIRKS[name].request for name in target.quirks) if change is not None]
-        if changes:
-            fields = dict(request.fields)
-            for change in changes:
-                change(fields)
-            request = replace(request, fields=fields)
+        if target.quirks:
+            request = replace(request, fields=dict(request.fields))
+            for name in target.quirks:
+                change = QUIRKS[name].request
+                if change is not None:
+                    change(request.fields)
         if self._plain_options:
             target = replace(target, drop=(*target.drop, "stream_options"))
         return self._dialect.build(request, target)
 
-    async def _open(self, upstream: UpstreamRequest) -> Failed | None:
+    async def _open(self, upstream: UpstreamRequest) -> HttpResponse | Failed:
+        """Send the request; gives the answer that begins, or how it failed."""
+        pieces: list[bytes] = []
         self._deadline.arm(self._begun_at + self._timeouts.first_event_s)
         try:
             response = await self._upstreams.open(self._asked, upstream, connect_s=self._timeouts.connect_s)
             self._response = response
             if response.status < 400:
-                self._labelled = _is_json(response)
+                self._labelled = self._request.stream and _is_json(response)
                 response.headers.clear()  # all is read, and a stream may be long
-                return None
-            while sum(map(len, self._pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
-                self._pieces.append(piece)
+                return response
+            while sum(map(len, pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
+                pieces.append(piece)
         except HttpError as error:
             if self._response is None:
                 code, status = _FAILURES[error.kind]
@@ -266,11 +302,10 @@ class Attempt:
                 return _timeout(self._timeouts.first_event_s, "the provider did not answer within")
         finally:
             self._deadline.disarm()
-        return self._refused(self._response)
+        return self._refused(self._response, b"".join(pieces))
 
-    def _refused(self, response: HttpResponse) -> Failed:
+    def _refused(self, response: HttpResponse, body: bytes) -> Failed:
         """Read an error answer as far as it has come: its status says most."""
-        body = b"".join(self._pieces)
         error = self._dialect.error(response.status, body, retry_after(response.headers))
         self.refused_stream_options = response.status in (400, 422) and b"stream_options" in body
         return _failed(error)
@@ -279,7 +314,7 @@ class Attempt:
         """Until when to wait for the next bytes."""
         times = self._timeouts
         now = self._loop.time()
-        if self._line.finished:
+        if self._lined and self._line.finished:
             self._whole_at = self._whole_at or now
             return self._whole_at + min(LINGER_MARKED_S if self._line.marked else LINGER_S, times.idle_s)
         if self._answering:
@@ -289,16 +324,13 @@ class Attempt:
         return self._begun_at + times.first_event_s
 
     def _timed_out(self) -> list[Event]:
-        if self._line.finished:
+        if self._lined and self._line.finished:
             return self._line.close()
         limit = self._timeouts.idle_s if self._answering else self._timeouts.first_event_s
         what = "the provider sent nothing for" if self._answering else "the provider's answer did not begin within"
         self.notes.add("upstream_incomplete")
-        return [*self._line.fail(_timeout(limit, what))]
-
-
-def _nobody(_events: list[Event]) -> bool:
-    return False
+        failed = _timeout(limit, what)
+        return self._line.fail(failed) if self._lined else [failed]
 
 
 def answers(events: list[Event]) -> bool:

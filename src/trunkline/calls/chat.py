@@ -25,6 +25,8 @@ from trunkline.routing.health import Health
 
 LEFT = ("cancelled", "shutdown")
 """How calls end whose provider may have read the request, and go on with it for nobody."""
+MOST_ROUTES = 4096
+"""Of so many routes their one attempt is remembered."""
 
 
 class Targets:
@@ -37,13 +39,22 @@ class Targets:
         self.large = asyncio.Lock()
         """Held while a large answer is read; see `attempt.LARGE_BYTES`."""
         self._turn = 0
+        self._alone: dict[str, tuple[Route, order.Attempt]] = {}
+        """The one attempt of routes that have no other."""
 
     def plan(self, route: Route) -> list[order.Attempt]:
         """Give the attempts of a call, best first."""
+        alone = self._alone.get(route.name)
+        if alone is not None and alone[0] is route:
+            return [alone[1]]
         self._turn += 1
         if len(route.targets) == 1 and len(route.targets[0].credentials) < 2:
+            if len(self._alone) >= MOST_ROUTES:
+                self._alone.clear()
             item = route.targets[0]
-            return [order.Attempt(item, item.credentials[0] if item.credentials else None)]
+            attempt = order.Attempt(item, item.credentials[0] if item.credentials else None)
+            self._alone[route.name] = (route, attempt)
+            return [attempt]
         return order.plan(route, self.health, time.monotonic(), chance=random.random(), turn=self._turn)  # noqa: S311
 
 
@@ -104,7 +115,10 @@ class ChatCall:
             asked = left.pop(0)
             tries = tries + 1 if asked is self._asked else 1
             asked_at = time.monotonic()
-            events = await self._try(asked)
+            if self._attempt is not None:
+                await self._attempt.aclose()
+            self._asked = asked
+            self._attempt, events = await self._run(asked)
             last = events[-1]
             if type(last) is not Failed or answers(events):
                 now, whole = time.monotonic(), not self.request.stream
@@ -155,24 +169,24 @@ class ChatCall:
 
     async def close(self, end_reason: EndReason) -> None:
         """Let the upstream go and settle; `end_reason` is how the client's side ended."""
-        failed = self._failed
+        failed, asked, attempt = self._failed, self._asked, self._attempt
         if failed is not None and end_reason in {"completed", "failed"}:
             end_reason = END_OF_CODE.get(failed.code, "failed")
-        if self._asked is not None and end_reason == "cancelled":
-            self._targets.health.left(self._asked.key)
-        if self._attempt is not None:
-            await self._attempt.aclose()
+        if asked is not None and end_reason == "cancelled":
+            self._targets.health.left(asked.key)
+        if attempt is not None:
+            await attempt.aclose()
         self.meter.settle(
             end_reason,
-            target=self.target,
+            target=asked.item if asked else None,
             attempts=self.attempts,
-            credential=self.credential,
-            repairs=dict(self._attempt.repairs) if self._attempt else {},
+            credential=asked.key[2] if asked else "",
+            repairs=attempt.repairs if attempt else {},
             error_code=failed.code if failed else "",
             status=(failed.status or 502) if failed else 200,
             cache=self.cache,
             unanswered=failed is None and self.attempts > 0 and end_reason in LEFT,
-            held=self._attempt.held_usage() if self._attempt and not self.meter.told else None,
+            held=attempt.held_usage() if attempt and not self.meter.told else None,
         )
 
     async def _race(
@@ -208,20 +222,13 @@ class ChatCall:
         self._targets.health.succeeded(self._asked.key, time.monotonic(), took_s, whole=not self.request.stream)
         return events
 
-    async def _try(self, asked: order.Attempt) -> list[Event]:
-        if self._attempt is not None:
-            await self._attempt.aclose()
-        self._asked = asked
-        self._attempt, events = await self._run(asked)
-        return events
-
     async def _run(self, asked: order.Attempt) -> tuple[Attempt, list[Event]]:
         """Ask one target, and once more without what it refuses; give its first events."""
         self.attempts += 1
         self._targets.health.began(asked.key, time.monotonic())
         plain = asked.key[:2] in self._targets.plain_options
         attempt, events = await self._ask(asked, plain=plain)
-        if not plain and attempt.refused_stream_options:
+        if attempt.refused_stream_options and not plain:
             await attempt.aclose()
             attempt, events = await self._ask(asked, plain=True)
             if not isinstance(events[-1], Failed):
@@ -229,9 +236,8 @@ class ChatCall:
         return attempt, events
 
     async def _ask(self, asked: order.Attempt, *, plain: bool) -> tuple[Attempt, list[Event]]:
-        salt = self.caller.request_id[-12:]
-        timeouts = self.route.settings.timeouts
-        request, large = self._request_for(asked.item), self._targets.large
+        request, timeouts = self._request_for(asked.item), self.route.settings.timeouts
+        salt, large = self.caller.request_id[-12:], self._targets.large
         attempt = Attempt(self._upstreams, asked, request, timeouts, salt, plain_options=plain, large=large)
         try:
             return attempt, await attempt.first()
@@ -247,7 +253,9 @@ class ChatCall:
         if events and type(events[-1]) is Failed:
             self._failed = self._unrepeated(events[-1])
             events = [*events[:-1], self._failed]
-        return self._inline.feed(self.meter.feed(events))
+        events = self.meter.feed(events)
+        # an answer that comes whole, and has no medium, stays as it is
+        return self._inline.feed(events) if self.request.stream or self.meter.media else events
 
     def _unrepeated(self, failed: Failed) -> Failed:
         """Take the provider's key out of what it says."""

@@ -15,7 +15,6 @@ from trunkline.core.events import (
     Ended,
     Event,
     Extras,
-    Failed,
     Finished,
     MediaReady,
     Progress,
@@ -42,10 +41,10 @@ GAP_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 """The bounds by which the times between events are counted."""
 LONG_BYTES = 16 * 1024
 """The messages of a stream that are longer are let go when its answer begins."""
-_UNCOUNTED = frozenset({Started, Finished, Extras, Progress})
+_UNNOTED = frozenset({Started, Finished, Extras, Progress})
 
 
-class Settlement(Struct, frozen=True, kw_only=True):
+class Settlement(Struct, frozen=True):
     """Everything known of a call at its end."""
 
     request: ChatRequest
@@ -89,6 +88,21 @@ class Tally(Struct, frozen=True):
 class Meter:
     """Watches one call's events. `settle` hands over the settlement once, whatever is called afterwards."""
 
+    kind: ModelKind = "text"
+    made: tuple[Made, ...] = ()
+    """The media that were kept."""
+    path = "/v1/chat/completions"
+    """Of the endpoint."""
+    chunks = 0
+    first_event_ms: int | None = None
+    media = 0
+    """How many have gone by."""
+    _usage: Usage | None = None
+    _prompt: int | None = None
+    """Our own count of the prompt, where that was let go."""
+    _ended = False
+    _estimated = False
+
     def __init__(
         self,
         request: ChatRequest,
@@ -101,23 +115,9 @@ class Meter:
         self._settle: Callable[[Settlement], None] | None = settle
         self._lose = lose
         self._tokens = TokenCount()
-        self._usage: Usage | None = None
-        self._failed: Failed | None = None
-        self._prompt: int | None = None
-        """Our own count of the prompt, where that was let go."""
-        self._ended = False
-        self._estimated = False
-        self._media = 0
-        self.kind: ModelKind = "text"
-        self.made: tuple[Made, ...] = ()
-        """The media that were kept."""
-        self.path = "/v1/chat/completions"
-        """Of the endpoint."""
-        self.chunks = 0
         self.started_ms = time.time_ns() // 1_000_000
         self._begun = self._first_at = self._fed_at = time.monotonic()
         self._gaps = [0] * (len(GAP_BOUNDS_S) + 1)
-        self.first_event_ms: int | None = None
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Watch the line's next events; where the upstream gave no usage, our own count goes in before the end."""
@@ -125,16 +125,19 @@ class Meter:
         if self.first_event_ms is None:
             self.first_event_ms = round((now - self._begun) * 1000)
             self._first_at = now
-            self._let_go()
+            if self._request.stream:
+                self._let_go()
         else:
             self._gaps[bisect_left(GAP_BOUNDS_S, now - self._fed_at)] += 1
         self._fed_at = now
-        add = self._tokens.add
+        texts: list[str] = []
         for event in events:
             if type(event) is TextDelta:
-                add(event.text)
-            elif type(event) not in _UNCOUNTED:
+                texts.append(event.text)
+            elif type(event) not in _UNNOTED:
                 self._note(event)
+        if texts:
+            self._tokens.add("".join(texts))
         self.chunks += len(events)
         if self._ended and self._usage is None:
             self._usage, self._estimated = self.estimate(), True
@@ -164,9 +167,7 @@ class Meter:
         elif type(event) is ToolCallStarted:
             self._tokens.add(event.name)
         elif type(event) is MediaReady:
-            self._media += 1
-        elif type(event) is Failed:
-            self._failed = event
+            self.media += 1
 
     @property
     def completion_tokens(self) -> int:
@@ -176,7 +177,7 @@ class Meter:
     def _let_go(self) -> None:
         """Count a long prompt and let go of what was sent: its stream may be long, and one of many."""
         fields = self._request.fields
-        held = self._request.stream and not self._caller.key.record and fields.get("messages")
+        held = not self._caller.key.record and fields.get("messages")
         if held and memoryview(held).nbytes > LONG_BYTES:
             self._prompt = self.estimate().prompt_tokens
             fields.clear()  # each member holds the whole body
@@ -235,7 +236,7 @@ class Meter:
     @property
     def tally(self) -> Tally:
         """Give what beside tokens makes the price."""
-        return Tally(self.started_ms, self._media, self._estimated, self.made)
+        return Tally(self.started_ms, self.media, self._estimated, self.made)
 
     def settle(  # noqa: PLR0913 - what only the end knows
         self,
@@ -262,28 +263,28 @@ class Meter:
         if self._usage is None and (self.first_event_ms is not None or unanswered):
             self._cut_off(held)
         settle(
-            Settlement(
-                request=self._request,
-                caller=self._caller,
-                target=target,
-                usage=self._usage or Usage(),
-                estimated=self._estimated,
-                end_reason=end_reason,
-                error_code=error_code,
-                status=status,
-                attempts=attempts,
-                started_ms=self.started_ms,
-                ended_ms=time.time_ns() // 1_000_000,
-                first_event_ms=self.first_event_ms,
-                chunks=self.chunks,
-                media=self._media,
-                kind=self.kind,
-                made=self.made,
-                path=self.path,
-                repairs=repairs,
-                credential=credential,
-                cache=cache,
-                gaps=tuple(self._gaps) if self._fed_at > self._first_at else (),
-                gaps_s=self._fed_at - self._first_at,
+            Settlement(  # in the order of its fields: names cost more than the struct
+                self._request,
+                self._caller,
+                target,
+                self._usage or Usage(),
+                self._estimated,
+                end_reason,
+                error_code,
+                status,
+                attempts,
+                self.started_ms,
+                time.time_ns() // 1_000_000,
+                self.first_event_ms,
+                self.chunks,
+                self.media,
+                repairs,
+                self.made,
+                credential,
+                self.kind,
+                self.path,
+                cache,
+                tuple(self._gaps) if self._fed_at > self._first_at else (),
+                self._fed_at - self._first_at,
             )
         )

@@ -13,13 +13,12 @@ class InlineMedia:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the line's next events; the same list comes back when there is no medium in it."""
+        if MediaReady in map(type, events):
+            return self._rewritten(events)
         spoken = self.spoken
-        for event in events:
-            if type(event) is TextDelta:
-                if event.choice not in spoken:
-                    spoken.append(event.choice)
-            elif type(event) is MediaReady:
-                return self._rewritten(events)
+        for choice in {event.choice for event in events if type(event) is TextDelta}:
+            if choice not in spoken:
+                spoken.append(choice)
         return events
 
     def _rewritten(self, events: list[Event]) -> list[Event]:
