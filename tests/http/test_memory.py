@@ -20,7 +20,8 @@ from trunkline.http.event_stream import EventStream
 from trunkline.http.exchange import Exchange
 from trunkline.http.front_door import FrontDoor
 from trunkline.pipeline import ChatLine
-from trunkline.upstream.connection import Connection, Response
+from trunkline.upstream.connection import Connection
+from trunkline.upstream.response import Response
 
 KINDS = (Attempt, ChatCall, ChatLine, EventStream, Exchange, Meter, Response, FrontDoor, Connection)
 CALLS = 4

@@ -78,7 +78,7 @@ async def test_the_next_exchange_may_begin_inside_the_callback_that_ends_the_one
     assert where == ["data_received"] * 5
 
 
-@pytest.mark.parametrize("tail", [ANSWER, b"junk", b"\r\n"])
+@pytest.mark.parametrize("tail", [ANSWER, b"HTTP/1.1 200", b"junk", b"\r\n"])
 async def test_what_comes_behind_an_end_is_not_the_next_answer(client: Client, tail: bytes) -> None:
     got = []
 

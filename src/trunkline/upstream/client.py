@@ -6,26 +6,36 @@ import socket
 import ssl
 from collections.abc import Coroutine, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from trunkline import __version__
 from trunkline.core.ports import HttpError, HttpRequest
 from trunkline.upstream.address import dial, resolve
-from trunkline.upstream.connection import Connection, Response
+from trunkline.upstream.connection import Connection
 from trunkline.upstream.pool import Origin, Origins, Pool
 from trunkline.upstream.proxies import Proxies
+from trunkline.upstream.response import Response
 from trunkline.upstream.tls import TlsContext
 
 TUNNEL_BYTES = 16 * 1024
 """The longest answer of a proxy to CONNECT."""
 
-HEADS = 256
-"""How many heads of requests are remembered."""
-
 CLOSING_TURNS = 10
 """Turns of the loop that closed transports get to say so: TLS takes a few."""
 
 T = TypeVar("T")
+
+
+class Way(NamedTuple):
+    """Where requests go, and what they say but for their bodies."""
+
+    origin: Origin
+    head: bytes
+    """But for the length of the body and the empty line."""
+    method: str
+    where: str
+    """The address that a proxy is given, where it was vetted."""
+
 
 _OURS = frozenset({"connection", "content-length", "transfer-encoding"})
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -40,40 +50,46 @@ class Client:
     def __init__(self, environ: Mapping[str, str] | None = None, tls: TlsContext | None = None) -> None:
         self._pool = Pool(tls)
         self._origins = Origins(self._pool, Proxies(environ or {}))
-        self._known: dict[tuple[str, str, tuple[tuple[str, str], ...], bool], tuple[Origin, bytes]] = {}
 
     async def open(self, request: HttpRequest) -> Response:
         """Send a request and wait for the head of the answer; see `core.ports.HttpClient`."""
-        method, body = request.method, request.body
-        known, where = self._known.get((method, request.url, request.headers, request.public_only)), ""
-        if known is None:
-            known, where = await self._find(request)
-        origin, head = known
-        head = b"%bcontent-length: %d\r\n\r\n" % (head, len(body)) if body or method in _WITH_BODY else head + b"\r\n"
-        connection = None if request.fresh else origin.take()
-        if connection is not None:
-            try:
-                return await connection.exchange(head, body, bodiless=method == "HEAD")
-            except HttpError as error:
-                if error.kind != "reset" or connection.heard or self._pool.closed:
-                    raise
-        connection = await _connecting(origin, request.connect_s, self._dial(origin, where))
-        return await connection.exchange(head, body, bodiless=method == "HEAD")
+        way = self.way(request)
+        if way.origin.public_only and way.origin.proxy is not None:
+            # It would resolve the name once more, and perhaps to another address: it is given the one that was vetted.
+            where = await _connecting(way.origin, request.connect_s, _vetted(way.origin))
+            way = self.way(request, where)
+        return await self.exchange(way, request.body, request.connect_s, fresh=request.fresh)
 
-    async def _find(self, request: HttpRequest) -> tuple[tuple[Origin, bytes], str]:
-        """Give where a request goes and its head but for the length of the body; the same for many requests.
-
-        A proxy would resolve the name once more, and perhaps to another address: it is given the one that was vetted.
-        """
+    def way(self, request: HttpRequest, where: str = "") -> Way:
+        """Give where a request goes, and its head; the same for many requests. Raises HttpError `protocol`."""
         origin, target = self._origins.find(request.url, public_only=request.public_only)
-        if origin.public_only and origin.proxy is not None:
-            where = await _connecting(origin, request.connect_s, _vetted(origin))
-            return (origin, _head(request, origin, target, where)), where
-        if len(self._known) >= HEADS:
-            self._known.clear()
-        found = origin, _head(request, origin, target, "")
-        self._known[request.method, request.url, request.headers, request.public_only] = found
-        return found, ""
+        return Way(origin, _head(request, origin, target, where), request.method, where)
+
+    async def exchange(self, way: Way, body: bytes, connect_s: float, *, fresh: bool = False) -> Response:
+        """Send a body on a way that is known, and wait for the head of the answer; as `open`."""
+        origin, head, method, where = way
+        head = b"%bcontent-length: %d\r\n\r\n" % (head, len(body)) if body or method in _WITH_BODY else head + b"\r\n"
+        connection = None if fresh else origin.take()
+        kept = connection is not None
+        while True:
+            if connection is None:
+                connection = await _connecting(origin, connect_s, self._dial(origin, where))
+                if connection.transport.is_closing():
+                    raise HttpError("reset", "the upstream closed the connection before the request")
+            response = connection.send(head, body, bodiless=method == "HEAD")
+            try:
+                while not response.status:
+                    response.check()
+                    await connection.event()
+            except HttpError as error:
+                if not kept or error.kind != "reset" or connection.heard or self._pool.closed:
+                    raise
+            except (asyncio.CancelledError, GeneratorExit):
+                response.drop()
+                raise
+            else:
+                return response
+            kept, connection = False, None
 
     async def aclose(self) -> None:
         """Close all connections; whoever still reads gets an HttpError."""

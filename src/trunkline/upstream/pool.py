@@ -23,6 +23,8 @@ class Pool:
         self.live: set[Connection] = set()
         self.idle = 0
         self.closed = False
+        self.sweeps = 1
+        """How often half of IDLE_S has gone by: a clock that costs nothing to read."""
         self._sweeper: asyncio.TimerHandle | None = None
 
     @property
@@ -32,11 +34,10 @@ class Pool:
             self._tls = make_context()
         return self._tls
 
-    def watch(self, loop: asyncio.AbstractEventLoop) -> float:
-        """See to it that connections do not wait too long; give the time."""
-        if self._sweeper is None:
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """See to it that connections do not wait too long."""
+        if self._sweeper is None and not self.closed:
             self._sweeper = loop.call_later(IDLE_S / 2, self._sweep)
-        return loop.time()
 
     def close(self) -> None:
         """Close everything; whoever still reads gets an HttpError."""
@@ -49,9 +50,10 @@ class Pool:
     def _sweep(self) -> None:
         self._sweeper = None
         if self.live:
-            oldest = self.watch(asyncio.get_running_loop()) - IDLE_S
+            self.watch(asyncio.get_running_loop())
+            self.sweeps += 1
             for connection in list(self.live):
-                if connection.idle_since and connection.idle_since < oldest:
+                if connection.idle_since and connection.idle_since < self.sweeps - 2:  # half a time, and two halves
                     connection.transport.abort()
 
 
@@ -76,7 +78,7 @@ class Origin:
             connection = self._idle.pop()
             self._pool.idle -= 1
             if not connection.transport.is_closing():
-                connection.idle_since = 0.0
+                connection.idle_since = 0
                 return connection
         return None
 
@@ -85,19 +87,21 @@ class Origin:
     def made(self, connection: Connection) -> None:
         """Count a new connection."""
         self._pool.live.add(connection)
+        self._pool.watch(connection.loop)
         self.live += 1
 
     def free(self, connection: Connection, *, again: bool) -> None:
         """Keep a connection, and its TLS session, after an exchange that has ended well."""
         pool = self._pool
-        if self.tls and connection.exchanges == 1:
+        if self.tls and not connection.remembered:
+            connection.remembered = True
             pool.tls.remember(connection.transport.get_extra_info("ssl_object"))
         if not again:
             return
         if pool.closed or pool.idle >= IDLE_COUNT:
             connection.transport.abort()
             return
-        connection.idle_since = pool.watch(connection.loop)
+        connection.idle_since = pool.sweeps
         self._idle.append(connection)
         pool.idle += 1
 
