@@ -1,5 +1,7 @@
 """Which targets are well: a circuit breaker and cool-down per provider, upstream model and credential."""
 
+from collections import defaultdict
+
 from msgspec import Struct
 
 from trunkline.routing.fallback import Failure
@@ -43,9 +45,9 @@ class Health:
 
     def __init__(self) -> None:
         self._conditions: dict[Key, Condition] = {}
-        self.attempts: dict[str, int] = {}
+        self.attempts: dict[str, int] = defaultdict(int)
         """Calls that went to a provider."""
-        self.failures: dict[tuple[str, str], int] = {}
+        self.failures: dict[tuple[str, str], int] = defaultdict(int)
         """Those that failed before they answered, by provider and `Failure.kind`."""
 
     def usable(self, key: Key, now: float) -> bool:
@@ -60,7 +62,7 @@ class Health:
 
     def began(self, key: Key, now: float) -> None:
         """Note that a call goes there; the first one after a rest is the probe."""
-        self.attempts[key[0]] = self.attempts.get(key[0], 0) + 1
+        self.attempts[key[0]] += 1
         condition = self._conditions.get(key)
         if condition and condition.rests:
             condition.probe_until = now + PROBE_S
@@ -71,22 +73,24 @@ class Health:
         `whole`: the answer was not streamed, and says little of that; it counts where no stream was measured lately.
         """
         condition = self._touch(key)
-        condition.failures = condition.rests = 0
-        condition.refused = False
-        condition.rest_until = condition.probe_until = 0.0
-        known = self.first_event_s(key, now)
-        if first_event_s is None or (whole and known is not None and not condition.whole):
+        if condition.failures:  # else it neither rests nor is it tried again
+            condition.failures = condition.rests = 0
+            condition.refused = False
+            condition.rest_until = condition.probe_until = 0.0
+        if first_event_s is None:
             return
-        if condition.whole and not whole:
-            known = None
-        condition.whole = whole
-        condition.first_event_s = first_event_s if known is None else known + SMOOTHING * (first_event_s - known)
+        known = condition.first_event_s
+        if known is None or now - condition.measured_at > FRESH_S or (condition.whole and not whole):
+            condition.first_event_s, condition.whole = first_event_s, whole
+        elif condition.whole == whole:
+            condition.first_event_s = known + SMOOTHING * (first_event_s - known)
+        else:
+            return
         condition.measured_at = now
 
     def failed(self, key: Key, now: float, failure: Failure) -> None:
         """Note a failure; a refusal of the request says nothing of the target's health."""
-        count = (key[0], failure.kind)
-        self.failures[count] = self.failures.get(count, 0) + 1
+        self.failures[key[0], failure.kind] += 1
         if failure.kind == "refused":
             self.left(key)
             return
@@ -125,10 +129,12 @@ class Health:
         }
 
     def _touch(self, key: Key) -> Condition:
-        condition = self._conditions.pop(key, None) or Condition()
+        condition = self._conditions.pop(key, None)
+        if condition is None:
+            condition = Condition()
+            if len(self._conditions) >= MOST_KEYS:
+                del self._conditions[next(iter(self._conditions))]
         self._conditions[key] = condition
-        if len(self._conditions) > MOST_KEYS:
-            del self._conditions[next(iter(self._conditions))]
         return condition
 
 

@@ -2,6 +2,7 @@
 
 import time
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
@@ -60,33 +61,42 @@ class Metrics:
         self.dropped: Callable[[], int] = lambda: 0
         """Lines of the call log that were dropped."""
         self._series: dict[tuple[str, str, str], _Series] = {}
-        self._cache: dict[str, int] = {}
-        self._refused: dict[tuple[str, str], int] = {}
+        self._cache: dict[str, int] = defaultdict(int)
+        self._refused: dict[tuple[str, str], int] = defaultdict(int)
         self._jobs: dict[tuple[str, str, str, str], _Jobs] = {}
-        self._repairs: dict[tuple[str, str], int] = {}
+        self._repairs: dict[tuple[str, str], int] = defaultdict(int)
         self._targets = Targets()
 
     def settled(self, settlement: Settlement, row: LedgerRow) -> None:
         """Count a call that has ended."""
         if settlement.cache:
-            self._cache[settlement.cache] = self._cache.get(settlement.cache, 0) + 1
+            self._cache[settlement.cache] += 1
             if settlement.cache == "hit":  # no provider was asked
                 return
-        target = settlement.target.target if settlement.target else None
-        provider, model = self._targets.place(target.provider, target.model) if target else ("", "")
-        key = (provider, model, settlement.end_reason)
-        series = self._series.get(key)
-        if series is None:
-            series = self._series[key] = _Series()
-        series.add(settlement)
+        series = self._series.get((row.provider, row.upstream_model, row.end_reason)) or self._series_of(row)
+        series.calls += 1
+        series.prompt += row.prompt_tokens
+        series.completion += row.completion_tokens
+        series.cached += row.cached_tokens
+        series.reasoning += row.reasoning_tokens
+        series.events += settlement.chunks
         series.cost += row.cost_microusd or 0
+        if row.first_event_ms is not None:
+            series.first_event.add(row.first_event_ms / 1000)
+        series.duration.add((row.ended_ms - row.started_ms) / 1000)
+        if settlement.gaps:
+            series.gaps.take(settlement.gaps, settlement.gaps_s)
         for rule, count in settlement.repairs.items():
-            self._repairs[provider, rule] = self._repairs.get((provider, rule), 0) + count
+            self._repairs[row.provider, rule] += count
+
+    def _series_of(self, row: LedgerRow) -> "_Series":
+        """Give the series of a target that is new, or one of the many that share one."""
+        place = self._targets.place(row.provider, row.upstream_model) if row.provider else ("", "")
+        return self._series.setdefault((*place, row.end_reason), _Series())
 
     def refused(self, refusal: Refusal) -> None:
         """Count a call that was not let in."""
-        place = (refusal.route, refusal.error)
-        self._refused[place] = self._refused.get(place, 0) + 1
+        self._refused[refusal.route, refusal.error] += 1
 
     def job_ended(self, row: LedgerRow, _traceparent: str) -> None:
         """Count a job that has ended."""
@@ -231,19 +241,6 @@ class _Series:
         self.gaps = _Buckets(GAP_BOUNDS_S)
         self.first_event = _Buckets(FIRST_EVENT_BUCKETS_S)
         self.duration = _Buckets(DURATION_BUCKETS_S)
-
-    def add(self, settlement: Settlement) -> None:
-        self.calls += 1
-        self.prompt += settlement.usage.prompt_tokens
-        self.completion += settlement.usage.completion_tokens
-        self.cached += settlement.usage.cached_tokens
-        self.reasoning += settlement.usage.reasoning_tokens
-        self.events += settlement.chunks
-        if settlement.first_event_ms is not None:
-            self.first_event.add(settlement.first_event_ms / 1000)
-        self.duration.add((settlement.ended_ms - settlement.started_ms) / 1000)
-        if settlement.gaps:
-            self.gaps.take(settlement.gaps, settlement.gaps_s)
 
     def merge(self, other: "_Series") -> None:
         self.calls += other.calls
