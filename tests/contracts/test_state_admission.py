@@ -194,3 +194,50 @@ async def test_a_picture_in_the_prompt_is_not_counted_as_text(gateway: Gateway) 
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 3_000_000}}
     request = asked(messages=[{"role": "user", "content": [picture]}], max_tokens=10)
     assert await gateway.admission.admit(caller, request, over)
+
+
+@pytest.mark.parametrize(
+    "price",
+    [
+        None,
+        Price(input_per_mtok=1, output_per_mtok=10),
+        Price(input_per_mtok=1, output_per_mtok=10, cached_per_mtok=0.1, reasoning_per_mtok=20),
+        Price(input_per_mtok=1, output_per_mtok=10, cache_write_per_mtok=2),
+        Price(input_per_mtok=1, output_per_mtok=10, audio_output_per_mtok=100),
+    ],
+)
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-5.4"])  # the second has two tiers
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"max_tokens": 7, "n": 3},
+        {"max_completion_tokens": None, "max_tokens": 7},
+        {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "wav"}},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "x" * 9000, "cache_control": {}}]}]},
+    ],
+)
+def test_what_is_set_aside_is_the_same_by_the_short_way(
+    price: Price | None, model: str, members: dict[str, object]
+) -> None:
+    pricing, request = Pricing(4096, PriceBook(read_price_table)), asked(**members)
+    prices = pricing.prices(route(model, "gpt-4o-mini", price=price), time.time_ns() // 1_000_000)
+    bound = pricing._bound(request)
+    most = max(tariff.of_tokens(bound) or 0 for _, tariff in prices.tariffs if tariff is not None)
+    assert pricing.most(request, prices, budgeted=True) == most > 0
+
+
+async def test_a_cost_that_was_told_is_that_answers_alone(gateway: Gateway) -> None:
+    caller, over = await gateway.caller(), route("gpt-4o-mini", "gpt-4o", price=Price(input_per_mtok=1))
+    told, more = Usage(prompt_tokens=10), Usage(prompt_tokens=70)
+    tally = Tally(started_ms=time.time_ns() // 1_000_000, media=0, estimated=False)
+    admitted = await gateway.admission.admit(caller, asked(), over)
+    assert admitted.cost(over.targets[0], told, tally) == 10
+    admitted.lose(settlement(caller, asked(), over, more, target=over.targets[1], error_code="hedged"))
+    admitted.settle(settlement(caller, asked(), over, told))
+    drawn = await gateway.admission.admit(caller, asked(), over)
+    assert drawn.cost(over.targets[0], told, tally) == 10
+    drawn.settle(settlement(caller, asked(), over, told, target=route("no-such-model").targets[0]))
+    await gateway.billing.flush()
+    costs = {(row.upstream_model, row.cost_microusd) for row in await gateway.money.rows()}
+    assert costs == {("gpt-4o", 70), ("gpt-4o-mini", 10), ("no-such-model", None)}

@@ -55,19 +55,19 @@ class Admission:
         watchers: tuple[Watcher, ...],
     ) -> None:
         self._keys = keys
-        self._billing = billing
-        self._pricing = pricing
-        self._rates = rates
+        self.billing = billing
+        self.pricing = pricing
+        self.rates = rates
         self._required = required
-        self._watchers = watchers
+        self.watchers = watchers
         self.refusals: tuple[Callable[[Refusal], None], ...] = ()
         """Who hears of calls that are not let in; set by the composition root."""
         self.open = 0
         """Calls that were let in and have not ended."""
         self.open_streams = 0
         """Those of them that are streamed."""
-        self._name = f"call_{secrets.token_hex(8)}"
-        self._numbers = itertools.count()
+        self.name = f"call_{secrets.token_hex(8)}"
+        self.numbers = itertools.count()
 
     async def caller(self, authorization: str, request_id: str) -> Caller:
         """Say who asks. Raises GatewayError `invalid_api_key`, `storage_unavailable`."""
@@ -95,8 +95,8 @@ class Admission:
         if key.models:
             check_model(key, request.model)
         now_ms = time.time_ns() // 1_000_000
-        prices = self._pricing.prices(route, now_ms)
-        amount = self._pricing.most(request, prices, budgeted=key.budgeted)
+        prices = self.pricing.prices(route, now_ms)
+        amount = self.pricing.most(request, prices, budgeted=key.budgeted)
         if route.settings.hedge_s is not None and len(route.targets) > 1:
             amount *= 2  # two may be asked
         passed: Passed | None = None
@@ -104,12 +104,12 @@ class Admission:
         if key.limited:
             passed, shown = await self._take(key, request, route)
         elif key.budgeted:
-            self._rates.check(key)
+            self.rates.check(key)
         try:
-            hold = self._billing.try_reserve(key, amount, now_ms) or await self._billing.reserve(key, amount, now_ms)
+            hold = self.billing.try_reserve(key, amount, now_ms) or await self.billing.reserve(key, amount, now_ms)
         except BaseException:
             if passed is not None:
-                self._rates.end(passed, 0)
+                self.rates.end(passed, 0)
             raise
         self.open += 1
         self.open_streams += request.stream
@@ -117,9 +117,9 @@ class Admission:
 
     async def _take(self, key: Key, request: ChatRequest, route: Route) -> tuple[Passed, Headers]:
         """Count a call in its key's rates, and say what is left. Raises GatewayError `rate_limit_exceeded`."""
-        tokens = self._pricing.tokens(request) if key.rates.tokens is not None else 0
+        tokens = self.pricing.tokens(request) if key.rates.tokens is not None else 0
         images = request.n if route.kind != "text" else 0
-        verdict, passed = await self._rates.take(key, tokens=tokens, images=images, streams=int(request.stream))
+        verdict, passed = await self.rates.take(key, tokens=tokens, images=images, streams=int(request.stream))
         if verdict.short is not None:
             raise refusal(verdict, tokens=tokens, images=images)
         return passed, rate_headers(verdict)
@@ -130,44 +130,61 @@ class Admission:
         for watch in self.refusals:
             watch(refusal)
 
-    def settle(self, admitted: "_Admitted", settlement: Settlement) -> None:
-        """End a call: its row goes to the ledger, its money is settled."""
-        self.open -= 1
-        self.open_streams -= settlement.request.stream
-        row = self._row(admitted.prices, settlement)
-        self._billing.settle(admitted.hold, row)
-        if admitted.passed is not None:
-            self._rates.end(admitted.passed, settlement.usage.total_tokens if settlement.cache != "hit" else 0)
-        for watch in self._watchers:
+
+class _Admitted(Struct, eq=False):
+    """One call that was let in, see the port; and what was set aside and counted for it."""
+
+    gate: Admission
+    hold: Hold
+    prices: Prices
+    passed: Passed | None
+    headers: Headers
+    priced: tuple[RouteTarget, Usage, Cost] | None = None
+    """The answer, if its cost is known already: it is told before the call is settled."""
+
+    def settle(self, settlement: Settlement) -> None:
+        gate = self.gate
+        gate.open -= 1
+        gate.open_streams -= settlement.request.stream
+        row = self._row(settlement)
+        gate.billing.settle(self.hold, row)
+        if self.passed is not None:
+            gate.rates.end(self.passed, settlement.usage.total_tokens if settlement.cache != "hit" else 0)
+        for watch in gate.watchers:
             watch(settlement, row)
 
-    def lose(self, admitted: "_Admitted", settlement: Settlement) -> None:
-        """Book a target that was broken off; its call goes on with what is left of the hold."""
-        self._billing.book_beside(admitted.hold, self._row(admitted.prices, settlement))
+    def lose(self, settlement: Settlement) -> None:  # the call goes on with what is left of the hold
+        self.gate.billing.book_beside(self.hold, self._row(settlement))
 
-    def cost(self, prices: Prices, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
-        """Give what a call costs when its usage is known."""
-        return self._pricing.of(prices, target, usage, tally)[0]
+    def cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
+        cost = self.gate.pricing.of(self.prices, target, usage, tally)
+        if not tally.media:
+            self.priced = (target, usage, cost)
+        return cost[0]
 
-    def _row(self, prices: Prices, settlement: Settlement) -> LedgerRow:
-        usage, key, item = settlement.usage, settlement.caller.key, settlement.target
+    def _row(self, settlement: Settlement) -> LedgerRow:
+        gate, request, caller, usage = self.gate, settlement.request, settlement.caller, settlement.usage
+        item, priced, key = settlement.target, self.priced, caller.key
         provider, model = "", ""
         cost: Cost = (0, "")
         if item is not None:
             provider, model = item.target.provider, item.target.model
-            cost = self._pricing.of(prices, item, usage, settlement)
+            if priced is not None and priced[0] is item and priced[1] is usage and not settlement.media:
+                cost = priced[2]
+            else:
+                cost = gate.pricing.of(self.prices, item, usage, settlement)
         images, video_ms = _media(settlement) if settlement.media else (0, 0)
         return LedgerRow(  # in the order of its fields: 36 names cost several times the row
-            f"{self._name}{next(self._numbers):x}",  # a request id may be anything, and be sent twice
+            f"{gate.name}{next(gate.numbers):x}",  # a request id may be anything, and be sent twice
             key.id,
             settlement.started_ms,
             settlement.ended_ms,
             key.group_id,
-            settlement.caller.request_id,
+            caller.request_id,
             "",  # no job
             settlement.path,
             settlement.kind,
-            settlement.request.model,
+            request.model,
             provider,
             model,
             settlement.credential,
@@ -185,7 +202,7 @@ class Admission:
             cost[0],
             cost[1],
             settlement.estimated,
-            settlement.request.stream,
+            request.stream,
             settlement.end_reason,
             settlement.error_code,
             settlement.status,
@@ -195,25 +212,6 @@ class Admission:
             "{}",
             settlement.cache == "hit",
         )
-
-
-class _Admitted(Struct, frozen=True, eq=False):
-    """One call that was let in, see the port; and what was set aside and counted for it."""
-
-    admission: Admission
-    hold: Hold
-    prices: Prices
-    passed: Passed | None
-    headers: Headers
-
-    def settle(self, settlement: Settlement) -> None:
-        self.admission.settle(self, settlement)
-
-    def lose(self, settlement: Settlement) -> None:
-        self.admission.lose(self, settlement)
-
-    def cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
-        return self.admission.cost(self.prices, target, usage, tally)
 
 
 def _media(settlement: Settlement) -> tuple[int, int]:

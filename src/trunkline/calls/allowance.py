@@ -6,6 +6,7 @@ from collections import deque
 from msgspec import Struct
 
 from trunkline.core.keys import Key
+from trunkline.core.money import DAY_MS, day_of
 from trunkline.core.state import Kept
 
 
@@ -23,11 +24,15 @@ class Allowance:
     Taking and settling move money between the parts; only what is asked of the database changes the sum.
     """
 
-    __slots__ = ("active", "asking", "day", "free", "id", "idle", "key", "lock", "unbooked", "used", "waiting")
+    __slots__ = (
+        "active", "asking", "day", "day_number", "free", "id", "idle", "key", "lock", "unbooked", "used", "waiting",
+    )  # fmt: skip
 
-    def __init__(self, key: Key, day: str) -> None:
+    def __init__(self, key: Key, day_number: int) -> None:
         self.key = key
-        self.day = day
+        self.day_number = day_number
+        """Days since 1970."""
+        self.day = day_of(day_number * DAY_MS)
         self.id = ""
         """The reservation; empty: nothing is reserved in the database."""
         self.free = 0

@@ -11,7 +11,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from trunkline.calls.allowance import Allowance, Waiter
 from trunkline.calls.life import Life
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
-from trunkline.core.money import LedgerRow, day_of, dollars
+from trunkline.core.money import DAY_MS, LedgerRow, day_of, dollars
 from trunkline.core.state import Ask, Grant, Journal, MoneyStore, StaleOwnerError, StorageError, UnstorableError
 
 TICK_S = 0.25
@@ -64,7 +64,7 @@ class Billing:
         self._all: set[Allowance] = set()
         self._unwritten: list[LedgerRow] = []
         self._rows: list[LedgerRow] = []
-        self._costs: dict[Allowance, int] = {}
+        self._costs: dict[Allowance, int] = defaultdict(int)
         self._batches: deque[Batch] = deque()
         self._flushing = asyncio.Lock()
         self._tasks: asyncio.TaskGroup | None = None
@@ -90,14 +90,13 @@ class Billing:
         allowance = self._current.get(key.id)
         if (
             allowance is None
-            or amount > allowance.free
             or allowance.key is not key
-            or allowance.day != day_of(now_ms)
+            or allowance.day_number != now_ms // DAY_MS
             or not self._life.held
             or self.trouble
+            or not allowance.take(amount)
         ):
             return None
-        allowance.take(amount)
         return Hold(amount, allowance)
 
     async def reserve(self, key: Key, amount: int, now_ms: int) -> Hold:
@@ -111,7 +110,7 @@ class Billing:
         await self._life.regain()
         if self.trouble or not self._life.held or self._tasks is None:
             raise unavailable()
-        allowance = self._allowance(key, day_of(now_ms))
+        allowance = self._allowance(key, now_ms // DAY_MS)
         loop = asyncio.get_running_loop()
         waiter = Waiter(amount, time.monotonic() + PATIENCE_S, loop.create_future())
         allowance.waiting.append(waiter)
@@ -141,10 +140,11 @@ class Billing:
 
     def _put(self, hold: Hold, amount: int, row: LedgerRow) -> None:
         """Hand a row in, which ends `amount` of what was set aside."""
-        if hold.allowance is not None:
+        allowance = hold.allowance
+        if allowance is not None:
             cost = row.cost_microusd or 0
-            hold.allowance.settle(amount, cost)
-            self._costs[hold.allowance] = self._costs.get(hold.allowance, 0) + cost
+            allowance.settle(amount, cost)
+            self._costs[allowance] += cost
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self._write)
         self._unwritten.append(row)
@@ -204,7 +204,7 @@ class Billing:
             self._write()
             if self._rows:
                 self._batches.append(Batch(self._rows, self._journal.cut(), self._costs, self._written))
-                self._rows, self._costs, self._written = [], {}, True
+                self._rows, self._costs, self._written = [], defaultdict(int), True
             try:
                 while self._batches:
                     await self._book(self._batches[0])
@@ -287,11 +287,11 @@ class Billing:
 
     # -- allowances ---------------------------------------------------------------------------------------------------
 
-    def _allowance(self, key: Key, day: str) -> Allowance:
+    def _allowance(self, key: Key, day_number: int) -> Allowance:
         """Give the allowance that a call of this key takes from today."""
         allowance = self._current.get(key.id)
-        if allowance is None or allowance.day != day:
-            allowance = self._current[key.id] = Allowance(key, day)
+        if allowance is None or allowance.day_number != day_number:
+            allowance = self._current[key.id] = Allowance(key, day_number)
             self._all.add(allowance)
         elif allowance.key is not key:  # it has changed: what is free was granted under other limits
             allowance.key = key

@@ -1,6 +1,6 @@
 """What calls cost: the most a call may cost before it, what it did cost after it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import Raw, Struct
@@ -12,7 +12,7 @@ from trunkline.core.events import Usage
 from trunkline.core.provider import ModelKind
 from trunkline.core.route import Route, RouteTarget
 from trunkline.policy.made import price_of
-from trunkline.policy.price import CONFIGURED, SLOT_MS, PriceBook, Shape, Tariff
+from trunkline.policy.price import CONFIGURED, SLOT_MS, PriceBook, Shape, Tariff, TokenPrices
 from trunkline.policy.tokens import count_request
 from trunkline.wire.read import as_count
 
@@ -30,6 +30,7 @@ MOST_ROUTES = 4096
 """Of so many routes prices are remembered."""
 PAID = 1
 """Set aside for a call that costs something, where nobody counts how much."""
+_VIEW: Callable[[Raw], memoryview] = memoryview
 
 
 Cost = tuple[int | None, str]
@@ -47,6 +48,8 @@ class Prices(Struct, frozen=True, eq=False):
     """All prices are."""
     free: bool
     """All are known, and nothing costs anything."""
+    plain: tuple[TokenPrices, ...]
+    """What the most that a call may cost is made out by, for each target; empty: it takes more."""
 
 
 class Pricing:
@@ -65,12 +68,14 @@ class Pricing:
         if len(self._known) >= MOST_ROUTES:
             self._known.clear()
         tariffs = [self.tariff(item, now_ms) for item in route.targets]
+        plain = [tariff.plain if tariff is not None and route.kind == "text" else None for tariff in tariffs]
         prices = self._known[route.name] = Prices(
             route,
             now_ms // SLOT_MS,
             tuple(zip(route.targets, tariffs, strict=True)),
             known=None not in tariffs,
             free=all(tariff is not None and tariff.free for tariff in tariffs),
+            plain=() if None in plain else tuple(price for price in plain if price is not None),
         )
         return prices
 
@@ -86,6 +91,9 @@ class Pricing:
             raise unpriced(request.model)
         if prices.free:
             return 0
+        if prices.plain:
+            inputs, outputs = self._most_tokens(request)
+            return max([price.of(inputs, outputs) for price in prices.plain])
         bound = self._bound(request)
         most = 0
         for _, tariff in prices.tariffs:
@@ -141,24 +149,27 @@ class Pricing:
         made = tariff.of_film(n, LONGEST_FILM_S, Shape()) if kind == "video" else tariff.of_images(n, Shape())
         return max(tariff.of_tokens(drawn) or 0, made or 0)
 
-    def _bound(self, request: ChatRequest) -> Usage:
-        """Give the most tokens that a request may come to."""
+    def _most_tokens(self, request: ChatRequest) -> tuple[int, int]:
+        """Give the most tokens that a request may have, and its answer."""
         fields = request.fields
-        messages = fields.get("messages")
-        size = sum([len(memoryview(raw)) for raw in fields.values()])
+        size = sum(map(len, map(_VIEW, fields.values())))
         if size <= SHORT_BYTES:
             inputs = size // BYTES_PER_TOKEN
         else:  # perhaps for its pictures, which are not text
+            messages = fields.get("messages")
             inputs = count_request(msgspec.json.decode(messages)) if messages is not None else 0
             inputs += inputs // 2  # our own count may be too low: JSON has 2.9 bytes a token
             inputs += (size - (len(memoryview(messages)) if messages is not None else 0)) // BYTES_PER_TOKEN
-        inputs += ROOM_TOKENS
-        outputs = (_asked_outputs(fields) or self._reserve_output_tokens) * request.n
+        return inputs + ROOM_TOKENS, (_asked_outputs(fields) or self._reserve_output_tokens) * request.n
+
+    def _bound(self, request: ChatRequest) -> Usage:
+        """Give the most tokens that a request may come to, by kind."""
+        fields = request.fields
+        inputs, outputs = self._most_tokens(request)
+        messages = fields.get("messages")
         written = inputs if messages is not None and b'"cache_control"' in bytes(messages) else 0
         modalities = fields.get("modalities")
         spoken = outputs if modalities is not None and b'"audio"' in bytes(modalities) else 0
-        if not written and not spoken:
-            return Usage(inputs, outputs, inputs + outputs)
         return Usage(
             prompt_tokens=inputs,
             completion_tokens=outputs,
@@ -182,6 +193,8 @@ def _of_media(tariff: Tariff, item: RouteTarget, tally: Tally | Settlement) -> i
 
 def _asked_outputs(fields: Mapping[str, Raw]) -> int:
     """Give the most tokens that an answer may have, as far as the request says; 0: it does not."""
+    if "max_tokens" not in fields and "max_completion_tokens" not in fields:
+        return 0
     for name in ("max_completion_tokens", "max_tokens"):
         raw = fields.get(name)
         if raw is not None and (asked := as_count(msgspec.json.decode(raw))):

@@ -41,6 +41,10 @@ class TokenPrices(Struct, frozen=True):
     image_output: int
     request: int
 
+    def of(self, prompt: int, completion: int) -> int:
+        """Price a call whose tokens are of the general kinds, rounded up to whole micro-dollars."""
+        return -(-(prompt * self.input + completion * self.output + self.request) // PICO)
+
 
 class Tariff(Struct, frozen=True):
     """What a model costs. `version` says where the prices are from; it stands in every ledger row.
@@ -62,6 +66,15 @@ class Tariff(Struct, frozen=True):
         """Tell whether the operator set the price."""
         return self.version == CONFIGURED
 
+    @property
+    def plain(self) -> TokenPrices | None:
+        """Give the prices by which the most that a text may cost is `of` its tokens; None: it takes more than that."""
+        if len(self.tokens) != 1:
+            return None
+        price = self.tokens[0][1]
+        alike = price.cache_write == price.cache_write_1h == price.input and price.audio_output == price.output
+        return price if alike else None
+
     def of_tokens(self, usage: Usage) -> int | None:
         """Price what was counted, rounded up to whole micro-dollars; None: there is no price by tokens."""
         tiers, prompt = self.tokens, usage.prompt_tokens
@@ -81,7 +94,7 @@ class Tariff(Struct, frozen=True):
         completion = usage.completion_tokens  # most calls
         if not prompt and not completion:
             return 0
-        return -(-(prompt * price.input + completion * price.output + price.request) // PICO)
+        return price.of(prompt, completion)
 
     def of_images(self, number: int, shape: "Shape") -> int | None:
         """Price pictures; None: there is no price by the picture."""
