@@ -103,3 +103,40 @@ async def test_a_request_is_read_however_it_is_cut(tmp_path: Path, step: int) ->
             await answer.read_head()
             assert answer.status == 200
             await answer.body()
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("framing", ["content-length", "chunked", "small chunks"])
+async def test_a_body_that_is_too_large_is_refused_however_it_comes(tmp_path: Path, framing: str, *, cut: bool) -> None:
+    body = json.dumps(chat(filler="x" * 3000)).encode()
+    if framing == "content-length":
+        whole = post(body)
+    else:
+        step = 7 if framing == "small chunks" else 5000
+        pieces = [body[start : start + step] for start in range(0, len(body), step)]
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+        whole = head + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in [*pieces, b""])
+    async with gate_and_upstream(tmp_path, server={"body_max_bytes": 2000}) as (gate, asked):
+        answer = await sent(gate, whole[:1000] if cut else whole)
+        if cut:
+            await asyncio.sleep(0.05)
+            answer.writer.write(whole[1000:])
+        await answer.read_head()
+        assert answer.status == 413
+        assert answer.headers["connection"] == "close"
+        await answer.body()
+        assert not asked
+
+
+async def test_trailers_are_of_no_account_to_the_next_request(tmp_path: Path) -> None:
+    body = json.dumps(chat()).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+    first = head + b"%x\r\n%b\r\n0\r\nX-Request-Id: trailer\r\n\r\n" % (len(body), body)
+    async with gate_and_upstream(tmp_path) as (gate, _):
+        answer = await sent(gate, b"")
+        for whole in (first, post(body)):
+            answer.writer.write(whole)
+            await answer.read_head()
+            assert answer.status == 200
+            assert answer.headers["x-request-id"] != "trailer"
+            await answer.body()

@@ -16,14 +16,14 @@ PLAIN = Context()
 class Wake:
     """A future that is done once: `wake` runs who waits for it on at once, if that is a `Task` and none is running."""
 
-    __slots__ = ("_asyncio_future_blocking", "_context", "_done", "_error", "_then", "task")
-
-    def __init__(self) -> None:
-        self._done = False
-        self.task: Task | None = None
-        """Who waits, where that is a task of ours."""
-        self._then: Callable[[Wake], object] | None = None
-        self._error: BaseException | None = None
+    # What most never come to, so that it costs them nothing.
+    _asyncio_future_blocking = False
+    _done = False
+    _error: BaseException | None = None
+    _then: "Callable[[Wake], object] | None" = None
+    _context: Context | None = None
+    task: "Task | None" = None
+    """Who waits, where that is a task of ours."""
 
     def wake(self, error: BaseException | None = None) -> None:
         """Be done; only the first time counts.
@@ -88,7 +88,11 @@ class Task:
     `step` once to begin; `ended` is called at the end, with what the coroutine raised.
     """
 
-    __slots__ = ("_cancels", "_context", "_coroutine", "_ended", "_loop", "_over", "_owed", "_waits")
+    _waits: Any = None
+    _cancels = 0
+    _owed = False
+    """A CancelledError is to be raised at the next step."""
+    _over = False
 
     def __init__(
         self,
@@ -100,11 +104,6 @@ class Task:
         self._coroutine = coroutine
         self._ended = ended
         self._context = copy_context()
-        self._waits: Any = None
-        self._cancels = 0
-        self._owed = False
-        """A CancelledError is to be raised at the next step."""
-        self._over = False
 
     def step(self, error: BaseException | None = None) -> None:
         """Run to the next wait: now, or in the loop's next turn where another task is running."""

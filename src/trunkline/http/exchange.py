@@ -12,7 +12,7 @@ Headers = Iterable[tuple[str, str]]
 LARGE_BYTES = 64 * 1024
 """A longer body is not copied behind its head."""
 
-_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 
 
 class Wire(Protocol):
@@ -20,6 +20,7 @@ class Wire(Protocol):
 
     keep_alive: bool
     http_1_0: bool
+    peer: str
 
     waiting: asyncio.Future[None] | None
     """Done when the client has read; None: it takes at once what is written."""
@@ -38,8 +39,18 @@ class Wire(Protocol):
 class Exchange:
     """A request whose body is whole, and the answer to it. The handler's task is cancelled when the client leaves."""
 
-    __slots__ = ("_chunked", "_wire", "body", "gone", "headers", "interrupted", "last_write", "method", "path", "peer",
-                 "query", "responded", "stopped", "streaming", "task")  # fmt: skip
+    # What few exchanges come to, so that it costs the others nothing.
+    gone = False
+    """The client has left."""
+    interrupted = False
+    """The server is going down: end the answer now."""
+    stopped: Failed | None = None
+    """Why the answer is to end now, where an operator wants it to."""
+    responded = False
+    streaming = False
+    _chunked = False
+    task: Task | None = None
+    body = b""
 
     def __init__(self, wire: Wire, method: str, path: str, query: bytes, headers: Mapping[bytes, bytes]) -> None:
         self._wire = wire
@@ -47,19 +58,11 @@ class Exchange:
         self.path = path
         self.query = query
         self.headers = headers
-        self.body = b""
-        self.peer = ""
-        self.gone = False
-        """The client has left."""
-        self.interrupted = False
-        """The server is going down: end the answer now."""
-        self.stopped: Failed | None = None
-        """Why the answer is to end now, where an operator wants it to."""
-        self.responded = False
-        self.streaming = False
-        self.last_write = 0.0
-        self.task: Task | None = None
-        self._chunked = False
+
+    @property
+    def peer(self) -> str:
+        """The address that the request came from."""
+        return self._wire.peer
 
     def header(self, name: bytes) -> str:
         """Give a request header (name in lower case), `""` if it is absent."""
@@ -74,7 +77,7 @@ class Exchange:
     def respond(self, status: int, headers: Headers, body: bytes) -> None:
         """Write a whole answer."""
         self.responded = True
-        head = self._head(status, (*headers, ("content-length", str(len(body)))))
+        head = self._head(status, headers, f"\r\ncontent-length: {len(body)}")
         if len(body) > LARGE_BYTES and self.method != "HEAD":
             self._wire.send(head)
             self._wire.send(body)
@@ -87,12 +90,13 @@ class Exchange:
         self.responded = self.streaming = True
         self._chunked = length is None and not self._wire.http_1_0
         if self._chunked:
-            headers = (*headers, ("transfer-encoding", "chunked"))
+            framing = "\r\ntransfer-encoding: chunked"
         elif length is not None:
-            headers = (*headers, ("content-length", str(length)))
+            framing = f"\r\ncontent-length: {length}"
         else:
             self._wire.keep_alive = False
-        self._wire.send(self._head(status, headers))
+            framing = ""
+        self._wire.send(self._head(status, headers, framing))
 
     def write(self, data: bytes) -> bool:
         """Write a piece of a streamed answer, as one write; False: wait for `writable` before the next."""
@@ -116,10 +120,10 @@ class Exchange:
         """Break the connection off: the client does not read, or the answer cannot be ended in order."""
         self._wire.cut()
 
-    def _head(self, status: int, headers: Headers) -> bytes:
-        lines = "\r\n".join(map(": ".join, headers))
-        close = "" if self._wire.keep_alive else "\r\nconnection: close"
-        return _LINES[status] + f"{lines}{close}\r\n\r\n".encode("latin-1", "replace")
+    def _head(self, status: int, headers: Headers, framing: str) -> bytes:
+        lines = "\r\n".join([_LINES[status], *map(": ".join, headers)])
+        end = "\r\n\r\n" if self._wire.keep_alive else "\r\nconnection: close\r\n\r\n"
+        return f"{lines}{framing}{end}".encode("latin-1", "replace")
 
 
 Handler = Callable[[Exchange], Coroutine[Any, Any, None]]

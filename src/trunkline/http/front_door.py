@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -20,8 +20,32 @@ WRITE_BUFFER_BYTES = 256 * 1024
 """What may wait for a slow client before its upstream is no longer read."""
 NONE_WAITING: deque[Any] = deque()
 """The requests that wait for ASGI to answer the one before: a queue takes 0.7 KiB, and ASGI alone needs its own."""
+NAMES = 1024
+"""How many headers' names are remembered."""
 LINGER_S = 3.0
 """How long a connection at rest stays open when the server is going down: a proxy may be sending on it just then."""
+
+
+class _Names(dict[bytes, bytes]):
+    """Headers' names in lower case: the same few come again and again."""
+
+    def __missing__(self, raw: bytes) -> bytes:
+        if len(self) >= NAMES:
+            self.clear()
+        name = self[raw] = raw.lower()
+        return name
+
+
+_NAMES = _Names()
+
+
+class Asked(NamedTuple):
+    """What a request line asks for; no handler: ASGI answers."""
+
+    handler: Handler | None
+    method: str
+    path: str
+    query: bytes
 
 
 class FrontDoor(HttpToolsProtocol):
@@ -33,34 +57,58 @@ class FrontDoor(HttpToolsProtocol):
     routes: ClassVar[dict[tuple[bytes, bytes], Handler]] = {}
     body_max_bytes: ClassVar[int] = 64 * 1024 * 1024
     grace_s: ClassVar[float] = 10.0
+    _asked: ClassVar[dict[tuple[bytes, bytes], Asked]] = {}
+    """Of the routes as they stand there, which is what most requests ask for."""
     # Instances share the keys of their dictionaries only up to thirty, and the parent has most of those.
     __slots__ = (
+        "_asgi",
+        "_body",
         "_exchange",
         "_handler",
-        "_hot",
         "_leaving",
         "_pieces",
         "_raw",
         "_rest",
         "_rested_at",
         "_size",
+        "_url",
         "http_1_0",
         "keep_alive",
+        "on_body",
         "on_header",
+        "on_message_begin",
+        "on_url",
+        "peer",
         "send",
         "waiting",
     )
 
+    def __init_subclass__(cls) -> None:
+        cls._asked = {
+            (method, path): Asked(handler, method.decode(), path.decode(), b"")
+            for (method, path), handler in cls.routes.items()
+        }
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._raw: dict[bytes, bytes] = {}
-        # The parser calls this without a Python frame in between; of a header that comes twice the last counts.
+        self._url: list[bytes] = []
+        self._pieces: list[bytes] = []
+        """Of a body, from one read."""
+        # The parser calls these without a Python frame in between; of a header that comes twice the last counts.
+        self.on_message_begin = self._raw.clear  # type: ignore[method-assign]
+        self.on_url = self._url.append  # type: ignore[method-assign, assignment]
         self.on_header = self._raw.__setitem__  # type: ignore[assignment]
+        self.on_body = self._pieces.append  # type: ignore[method-assign, assignment]
         super().__init__(*args, **kwargs)
         self.pipeline = NONE_WAITING
+        self.peer = ""
         self._exchange: Exchange | None = None
         self._handler: Handler | None = None
-        self._hot = False
-        self._pieces: list[bytes] = []
+        """Who answers the request that is coming, if that is hot."""
+        self._asgi = False
+        """ASGI answers the request that is coming."""
+        self._body: list[bytes] = []
+        """What came of it with earlier reads."""
         self._size = 0
         self.waiting: asyncio.Future[None] | None = None
         self._rested_at = 0.0
@@ -76,6 +124,8 @@ class FrontDoor(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow = None  # type: ignore[assignment]  # its event is 0.8 KiB, and ASGI alone needs it
         self.send = transport.write
+        if self.client is not None:
+            self.peer = self.client[0]
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -90,6 +140,12 @@ class FrontDoor(HttpToolsProtocol):
             self._rest.cancel()
         self._wake()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has come."""
+        super().data_received(data)
+        if self._pieces:
+            self._take()
 
     def pause_writing(self) -> None:
         """Note that the client reads too slowly."""
@@ -131,83 +187,82 @@ class FrontDoor(HttpToolsProtocol):
 
     # What the parser says.
 
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        self.url = b""
-        self._raw.clear()  # a request before it may have been refused in its head
-
     def on_headers_complete(self) -> None:
         """Choose who answers."""
         raw, parser = self._raw, self.parser
-        headers = dict(zip(map(bytes.lower, raw), raw.values(), strict=True))
+        headers = dict(zip(map(_NAMES.__getitem__, raw), raw.values(), strict=True))
         raw.clear()
-        self.expect_100_continue = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
-        path, _, query = self.url.partition(b"?")
-        method = parser.get_method()
-        handler = self.routes.get((method, path)) or self.routes.get(
-            (method, b"/".join(path.split(b"/", 3)[:3]) + b"/")
-        )
+        method, url = parser.get_method(), b"".join(self._url)
+        self._url.clear()
         if self._exchange is not None or self.transport.is_closing():
             self.keep_alive = False  # pipelined behind a hot request: the client asks again on a new connection
-            self._hot = True
             return
+        asked = self._asked.get((method, url)) or self._find(method, url)
+        handler, name, path, query = asked
+        expects = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
         if handler is None or (self.cycle is not None and not self.cycle.response_complete):
-            self._hot = False
-            self._to_asgi(headers)
+            self._to_asgi(url, headers, expects=expects)
             return
-        self._hot = True
-        self.http_1_0 = parser.get_http_version() == "1.0"
-        self.keep_alive = not self.http_1_0 and not self._leaving and parser.should_keep_alive()
+        self.http_1_0 = old = parser.get_http_version() == "1.0"
+        self.keep_alive = not (old or self._leaving) and parser.should_keep_alive()
         self._handler = handler
-        self._size = 0
-        exchange = self._exchange = Exchange(self, method.decode(), path.decode("ascii", "replace"), query, headers)
-        if self.client is not None:
-            exchange.peer = self.client[0]
-        declared = headers.get(b"content-length")
-        if declared is not None and declared.isdigit() and int(declared) > self.body_max_bytes:
+        exchange = self._exchange = Exchange(self, name, path, query, headers)
+        if int(headers.get(b"content-length", b"0")) > self.body_max_bytes:
             self._refuse(exchange)
-            return
-        if self.expect_100_continue:
+        elif expects:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
-        if not self._hot:
-            super().on_body(body)
-            return
-        exchange = self._exchange
-        if self._handler is None or exchange is None:
-            return
-        self._size += len(body)
-        if self._size > self.body_max_bytes:
-            self._refuse(exchange)
-        else:
-            self._pieces.append(body)
 
     def on_message_complete(self) -> None:
         """Start the handler."""
-        if not self._hot:
-            super().on_message_complete()
+        handler, exchange = self._handler, self._exchange
+        if handler is None or exchange is None:
+            self._take()
+            if self._asgi:
+                self._asgi = False
+                super().on_message_complete()
             return
-        exchange, handler = self._exchange, self._handler
-        if exchange is None or handler is None:
+        pieces = self._pieces
+        body = b"".join(pieces)
+        pieces.clear()
+        if self._body:
+            body = b"".join((*self._body, body))
+            self._body, self._size = [], 0
+        if len(body) > self.body_max_bytes:
+            self._refuse(exchange)
             return
         self._handler = None
-        pieces = self._pieces
-        exchange.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
+        exchange.body = body
         task = exchange.task = Task(self.loop, handler(exchange), partial(self._ended, exchange))
         self.tasks.add(task)  # type: ignore[arg-type]
         task.step()
 
-    def _to_asgi(self, headers: dict[bytes, bytes]) -> None:
+    def _find(self, method: bytes, url: bytes) -> Asked:
+        """Find who answers a request line."""
+        path, _, query = url.partition(b"?")
+        beginning = b"/".join(path.split(b"/", 3)[:3]) + b"/"
+        handler = self.routes.get((method, path)) or self.routes.get((method, beginning))
+        return Asked(handler, method.decode(), path.decode("ascii", "replace"), query)
+
+    def _take(self) -> None:
+        """Take what one read brought of a body."""
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        if self._asgi and data:
+            super().on_body(data)
+        elif self._handler is not None and self._exchange is not None:
+            self._size += len(data)
+            self._body.append(data)
+            if self._size > self.body_max_bytes:
+                self._refuse(self._exchange)
+
+    def _to_asgi(self, url: bytes, headers: dict[bytes, bytes], *, expects: bool) -> None:
         """Hand the request over: the parent makes its scope from the URL and the headers."""
-        url, expects = self.url, self.expect_100_continue
         self._rested_at = self.loop.time()
         self.flow = self.flow or FlowControl(self.transport)
         if self.pipeline is NONE_WAITING:
             self.pipeline = deque()
         super().on_message_begin()
+        self._asgi = True
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(headers.items())
         super().on_headers_complete()
@@ -217,7 +272,7 @@ class FrontDoor(HttpToolsProtocol):
     def _refuse(self, exchange: Exchange) -> None:
         """Say that the body is too large, and read no more of it."""
         self._handler = None
-        self._pieces.clear()
+        self._body, self._size = [], 0
         self.keep_alive = False
         limit = self.body_max_bytes
         respond_error(exchange, GatewayError("request_too_large", f"The body is larger than {limit} bytes."))

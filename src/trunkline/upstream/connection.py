@@ -256,7 +256,8 @@ class Connection(asyncio.Protocol):
                 self._wake()
                 return
             self._owner.free(self, again=False)
-        response.error = error
+        else:
+            response.error = error
         self._rest = NOTHING
         transport.abort()
         # Who waits for an error may begin anew: whoever closes this is to be done first.

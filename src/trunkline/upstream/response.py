@@ -28,22 +28,20 @@ class Carrier(Protocol):
 class Response:
     """An answer; `core.ports.HttpResponse`."""
 
-    __slots__ = ("_coding", "_kind", "_plain", "connection", "error", "headers", "pieces", "status")
-
     headers: dict[str, str]
+    status = 0
+    error: HttpError | None = None
+    """How the exchange broke; raised by `read` once all that has come is read."""
+    _coding: Inflate | None = None
+    _plain = False
+    """The body is known to be as it is read: its first bytes were looked at."""
+    _kind = ""
 
     def __init__(self, connection: Carrier, pieces: list[bytes]) -> None:
-        self.status = 0
-        self.error: HttpError | None = None
-        """How the exchange broke; raised by `read` once all that has come is read."""
         self.connection: Carrier | None = connection
         """None: the exchange has ended."""
         self.pieces = pieces
         """What has come and is not read yet; the connection's own list until the exchange has ended."""
-        self._coding: Inflate | None = None
-        self._plain = False
-        """The body is known to be as it is read: its first bytes were looked at."""
-        self._kind = ""
 
     async def read(self) -> bytes:
         """Give everything that has arrived since the last call; wait only when that is nothing; `b""` at the end."""
