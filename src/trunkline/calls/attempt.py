@@ -88,7 +88,7 @@ class Attempt:
         self._salt = salt
         self._dialect = CHAT_DIALECTS[asked.item.target.dialect]
         self._loop = loop = asyncio.get_running_loop()
-        self._deadline = Deadline(loop)
+        self._deadline = Deadline(loop, self._limit)
         self._begun_at = loop.time()
 
     @property
@@ -109,63 +109,50 @@ class Attempt:
 
     async def first(self) -> list[Event]:
         """Send the request and read until the answer begins, or fails: then the last event is `Failed`."""
+        pieces: list[bytes] = []
+        self._deadline.arm()
         try:
-            response = await self._open(self._build())
+            return await self._begin(pieces)
         except GatewayError as error:
             return [Failed(error.code, error.message, error.type, error.status, error.param)]
-        if isinstance(response, Failed):
-            return [response]
-        if not self._request.stream:
-            return await self._whole(response)
-        line = self._begin_line()
-        events: list[Event] = []
-        while not line.over:
-            events += await self.read()
-            if answers(events):
-                break
-        return events
+        except HttpError as error:
+            return self._broken(error, pieces)
+        except asyncio.CancelledError:
+            if self._deadline.caught():
+                return self._late(pieces)
+            raise
+        finally:
+            self._deadline.disarm()
 
     async def read(self) -> list[Event]:
         """Give the next events of a stream; wait only when nothing has arrived."""
-        response, line = self._response, self._line
-        assert response is not None  # noqa: S101 - `first` has opened it
-        while True:
-            self._deadline.arm(self._limit())
-            try:
-                data = self._later or await response.read()
-            except HttpError as error:
-                return line.close(f"the upstream's connection broke: {error}")
-            except asyncio.CancelledError:
-                if self._deadline.caught():
-                    return self._timed_out()
-                raise
-            finally:
-                self._deadline.disarm()
-            if not data:
-                return line.close(labelled=self._labelled)
-            self._alive_at = self._loop.time()
-            large = self._held_bytes > LARGE_BYTES and b"}" in data
-            events = await self._feed_large(data) if large else line.feed(data)
-            if events:
-                self._answering = True
-                self._whole_at = self._held_bytes = 0
-                return events
-            self._held_bytes += len(data)
+        self._alive_at = self._loop.time()
+        self._deadline.arm()
+        try:
+            return await self._next()
+        except HttpError as error:
+            return self._line.close(f"the upstream's connection broke: {error}")
+        except asyncio.CancelledError:
+            if self._deadline.caught():
+                return self._timed_out()
+            raise
+        finally:
+            self._deadline.disarm()
 
     async def pipe(self, take: Take) -> None:
         """Hand the next events to `take` as they come, until it says False or they are the last."""
-        response, line = self._response, self._line
-        assert response is not None  # noqa: S101 - `first` has opened it
         self._take = take
         try:
-            await self._hand_on(response, line, take)
+            await self._hand_on(take)
         finally:
             del self._take  # it holds this attempt: without a cycle both go at once
 
-    async def _hand_on(self, response: HttpResponse, line: ChatLine, take: Take) -> None:
-        while not self.over:
+    async def _hand_on(self, take: Take) -> None:
+        response, line = self._answer(), self._line
+        while not line.over:
             self._later = b""
-            self._deadline.arm(self._limit())
+            self._alive_at = self._loop.time()
+            self._deadline.arm()
             try:
                 if await response.pipe(self._fed):
                     events = line.close(labelled=self._labelled)
@@ -192,51 +179,77 @@ class Attempt:
             return False
         line = self._line
         events = line.feed(data)
+        self._alive_at = self._loop.time()
         if not events:
             self._held_bytes += len(data)
         else:
             self._whole_at = self._held_bytes = 0
         if line.ending:
-            self._deadline.arm(self._limit())
+            self._deadline.arm()
             return not events or (self._take(events) and not line.over)
-        self._deadline.when = self._loop.time() + self._timeouts.idle_s
         return not events or self._take(events)
+
+    async def _begin(self, pieces: list[bytes]) -> list[Event]:
+        """Send the request and read; `pieces` are what has come of an unstreamed answer, or of an error."""
+        response = self._response = await self._upstreams.open(
+            self._asked, self._build(), connect_s=self._timeouts.connect_s
+        )
+        if response.status >= 400:
+            while sum(map(len, pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
+                pieces.append(piece)
+            return [self._refused(response, pieces)]
+        if not self._request.stream:
+            return await self._whole(response, pieces)
+        self._labelled = _is_json(response)
+        response.headers.clear()  # all is read, and a stream may be long
+        self._begin_line()
+        events = await self._next()
+        while not answers(events) and not self._line.over:
+            self._deadline.arm()
+            events += await self._next()
+        return events
+
+    async def _next(self) -> list[Event]:
+        """Read a stream until it says something."""
+        response, line = self._answer(), self._line
+        while data := self._later or await response.read():
+            self._alive_at = self._loop.time()
+            large = self._held_bytes > LARGE_BYTES and b"}" in data
+            events = await self._feed_large(data) if large else line.feed(data)
+            if events:
+                self._answering = True
+                self._whole_at = self._held_bytes = 0
+                return events
+            self._held_bytes += len(data)
+            if line.ending:
+                self._deadline.arm()
+        return line.close(labelled=self._labelled)
 
     async def _feed_large(self, data: bytes) -> list[Event]:
         """Read on in an event that is large, and may be whole by now."""
         self._later = data
+        self._deadline.disarm()
         async with self._large:
             for _ in range(TURNS_BETWEEN):
                 await asyncio.sleep(0)
             self._later = b""
-            return self._line.feed(data)
+            events = self._line.feed(data)
+        self._alive_at = self._loop.time()
+        self._deadline.arm()
+        return events
 
-    async def _whole(self, response: HttpResponse) -> list[Event]:
+    async def _whole(self, response: HttpResponse, pieces: list[bytes]) -> list[Event]:
         """Read an unstreamed answer to its end."""
-        pieces: list[bytes] = []
         size = 0
-        while True:
-            self._deadline.arm(self._limit())
-            try:
-                data = await response.read()
-            except HttpError as error:
-                line = self._begin_line()
-                return line.feed(b"".join(pieces)) + line.close(f"the upstream's connection broke: {error}")
-            except asyncio.CancelledError:
-                if self._deadline.caught():
-                    return self._timed_out()
-                raise
-            finally:
-                self._deadline.disarm()
-            if not data:
-                break
+        while data := await response.read():
+            self._alive_at = self._loop.time()
             pieces.append(data)
             size += len(data)
             if size > MAX_EVENT_BYTES:
                 return [Failed("upstream_malformed", "the provider's answer is too large", status=502)]
-            self._alive_at = self._loop.time()
         if len(pieces) == 1:
             return self._read_whole(pieces[0])
+        self._deadline.disarm()
         async with self._large:
             body = b"".join(pieces)
             pieces.clear()
@@ -257,6 +270,10 @@ class Attempt:
         line.offer(request.fields.get("tools"))
         return line
 
+    def _answer(self) -> HttpResponse:
+        assert self._response is not None  # noqa: S101 - `first` has opened it
+        return self._response
+
     async def aclose(self) -> None:
         """Let the target go: a call that is not over is broken off."""
         self._deadline.close()
@@ -275,37 +292,28 @@ class Attempt:
             target = replace(target, drop=(*target.drop, "stream_options"))
         return self._dialect.build(request, target)
 
-    async def _open(self, upstream: UpstreamRequest) -> HttpResponse | Failed:
-        """Send the request; gives the answer that begins, or how it failed."""
-        pieces: list[bytes] = []
-        self._deadline.arm(self._begun_at + self._timeouts.first_event_s)
-        try:
-            response = await self._upstreams.open(self._asked, upstream, connect_s=self._timeouts.connect_s)
-            self._response = response
-            if response.status < 400:
-                self._labelled = self._request.stream and _is_json(response)
-                response.headers.clear()  # all is read, and a stream may be long
-                return response
-            while sum(map(len, pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
-                pieces.append(piece)
-        except HttpError as error:
-            if self._response is None:
-                code, status = _FAILURES[error.kind]
-                what = (
-                    "provider's answer cannot be read" if error.kind == "protocol" else "provider could not be reached"
-                )
-                return Failed(code, f"the {what}: {error}", status=status)
-        except asyncio.CancelledError:
-            if not self._deadline.caught():
-                raise
-            if self._response is None:
-                return _timeout(self._timeouts.first_event_s, "the provider did not answer within")
-        finally:
-            self._deadline.disarm()
-        return self._refused(self._response, b"".join(pieces))
+    def _broken(self, error: HttpError, pieces: list[bytes]) -> list[Event]:
+        """Say how the exchange broke before the answer began, or before an unstreamed one was whole."""
+        response = self._response
+        if response is None:
+            code, status = _FAILURES[error.kind]
+            what = "provider's answer cannot be read" if error.kind == "protocol" else "provider could not be reached"
+            return [Failed(code, f"the {what}: {error}", status=status)]
+        if response.status >= 400:
+            return [self._refused(response, pieces)]
+        line = self._line if self._lined else self._begin_line()
+        events = line.feed(b"".join(pieces)) if pieces else []
+        return events + line.close(f"the upstream's connection broke: {error}")
 
-    def _refused(self, response: HttpResponse, body: bytes) -> Failed:
+    def _late(self, pieces: list[bytes]) -> list[Event]:
+        """Say that the time was over before the answer began, or before an unstreamed one was whole."""
+        if self._response is None:
+            return [_timeout(self._timeouts.first_event_s, "the provider did not answer within")]
+        return [self._refused(self._response, pieces)] if self._response.status >= 400 else self._timed_out()
+
+    def _refused(self, response: HttpResponse, pieces: list[bytes]) -> Failed:
         """Read an error answer as far as it has come: its status says most."""
+        body = b"".join(pieces)
         error = self._dialect.error(response.status, body, retry_after(response.headers))
         self.refused_stream_options = response.status in (400, 422) and b"stream_options" in body
         return _failed(error)
@@ -313,12 +321,11 @@ class Attempt:
     def _limit(self) -> float:
         """Until when to wait for the next bytes."""
         times = self._timeouts
-        now = self._loop.time()
         if self._lined and self._line.finished:
-            self._whole_at = self._whole_at or now
+            self._whole_at = self._whole_at or self._loop.time()
             return self._whole_at + min(LINGER_MARKED_S if self._line.marked else LINGER_S, times.idle_s)
         if self._answering:
-            return now + times.idle_s
+            return self._alive_at + times.idle_s
         if self._alive_at:  # comments, white space: the upstream lives
             return min(self._begun_at + times.max_wait_s, self._alive_at + max(times.first_event_s, times.idle_s))
         return self._begun_at + times.first_event_s

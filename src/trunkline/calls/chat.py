@@ -61,6 +61,16 @@ class Targets:
 class ChatCall:
     """One call. `begin` once, then `read` until it gives nothing, or `pipe` until it is True; `close` always."""
 
+    attempts = 0
+    fallback_from = ""
+    cache: CacheUse = ""
+    _attempt: Attempt | None = None
+    _asked: order.Attempt | None = None
+    _failed: Failed | None = None
+    _inline: InlineMedia
+    """Of a stream."""
+    _tell: Take
+
     def __init__(  # noqa: PLR0913, PLR0917 - what a call is made of
         self,
         upstreams: Upstreams,
@@ -74,17 +84,11 @@ class ChatCall:
         self.request = request
         self.caller = caller
         self.meter = Meter(request, caller, admitted.settle, admitted.lose)
-        self.attempts = 0
-        self.fallback_from = ""
-        self.cache: CacheUse = ""
         self._cost = admitted.cost
         self._upstreams = upstreams
         self._targets = targets
-        self._attempt: Attempt | None = None
-        self._asked: order.Attempt | None = None
-        self._inline = InlineMedia()
-        self._failed: Failed | None = None
-        self._tell: Take
+        if request.stream:
+            self._inline = InlineMedia()
 
     @property
     def target(self) -> RouteTarget | None:
@@ -254,8 +258,9 @@ class ChatCall:
             self._failed = self._unrepeated(events[-1])
             events = [*events[:-1], self._failed]
         events = self.meter.feed(events)
-        # an answer that comes whole, and has no medium, stays as it is
-        return self._inline.feed(events) if self.request.stream or self.meter.media else events
+        if self.request.stream:
+            return self._inline.feed(events)
+        return InlineMedia().feed(events) if self.meter.media else events
 
     def _unrepeated(self, failed: Failed) -> Failed:
         """Take the provider's key out of what it says."""

@@ -1,29 +1,32 @@
 """A time limit that moves: one timer a call, whatever the number of reads."""
 
 import asyncio
+import math
+from collections.abc import Callable
 from typing import Any
 
 
 class Deadline:
     """Cancels a task's wait when the time is over; only while it is armed. The task is the last one that armed it.
 
-    `asyncio.timeout` would cost a timer for each read; this one looks again when its timer fires.
+    `limit` gives the instant of the loop's clock until which to wait now. It is asked when the timer fires: moving it
+    on costs nothing; who brings it nearer arms again. `asyncio.timeout` would cost a timer for each read.
     """
 
-    __slots__ = ("_armed", "_fires_at", "_handle", "_loop", "_task", "expired", "when")
+    __slots__ = ("_armed", "_fires_at", "_handle", "_limit", "_loop", "_task", "expired")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: Callable[[], float]) -> None:
         self._loop = loop
+        self._limit = limit
         self._task: asyncio.Task[Any] | None = None
         self._armed = False
         self._handle: asyncio.TimerHandle | None = None
         self._fires_at = 0.0
         self.expired = False
-        self.when = 0.0
 
-    def arm(self, when: float) -> None:
-        """Limit the wait that comes now to an instant of the loop's clock."""
-        self.when = when
+    def arm(self) -> None:
+        """Limit the wait that comes now."""
+        when = self._limit()
         self._armed = True
         self._task = asyncio.current_task(self._loop) or self._task  # of none in a callback
         if self._handle is None or when < self._fires_at:
@@ -37,9 +40,10 @@ class Deadline:
         self._armed = False
 
     def close(self) -> None:
-        """Let the timer go, and the task, which may hold what it did."""
+        """Let the timer go, and who may hold what it did."""
         self._armed = False
         self._task = None
+        self._limit = _never  # no cycle is left
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -55,10 +59,14 @@ class Deadline:
         self._handle = None
         if not self._armed:
             return
-        if self._loop.time() < self.when:
-            self._fires_at = self.when
-            self._handle = self._loop.call_at(self.when, self._fire)
-            return
-        if self._task is not None:
+        when = self._limit()
+        if self._loop.time() < when:
+            self._fires_at = when
+            self._handle = self._loop.call_at(when, self._fire)
+        elif self._task is not None:
             self.expired = True
             self._task.cancel()
+
+
+def _never() -> float:
+    return math.inf
