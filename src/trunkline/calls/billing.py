@@ -87,17 +87,18 @@ class Billing:
             return Hold(0)
         if not key.budgeted:
             return None if self.trouble else Hold(0)
-        allowance = self._current.get(key.id)
+        allowance, life = self._current.get(key.id), self._life
         if (
-            allowance is None
-            or allowance.key is not key
-            or allowance.day_number != now_ms // DAY_MS
-            or not self._life.held
-            or self.trouble
-            or not allowance.take(amount)
+            allowance is not None
+            and allowance.key is key
+            and allowance.day_number == now_ms // DAY_MS
+            and life.reachable
+            and life.held
+            and not self._failed
+            and allowance.take(amount)
         ):
-            return None
-        return Hold(amount, allowance)
+            return Hold(amount, allowance)
+        return None
 
     async def reserve(self, key: Key, amount: int, now_ms: int) -> Hold:
         """Set aside the most that a call may cost; 0: it is free.

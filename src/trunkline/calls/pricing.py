@@ -91,11 +91,13 @@ class Pricing:
             raise unpriced(request.model)
         if prices.free:
             return 0
+        most = 0
         if prices.plain:
             inputs, outputs = self._most_tokens(request)
-            return max([price.of(inputs, outputs) for price in prices.plain])
+            for price in prices.plain:
+                most = max(most, price.of(inputs, outputs))
+            return most
         bound = self._bound(request)
-        most = 0
         for _, tariff in prices.tariffs:
             if tariff is not None:
                 most = max(most, self._most(tariff, bound, request.n, prices.route.kind))
