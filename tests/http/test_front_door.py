@@ -140,3 +140,34 @@ async def test_trailers_are_of_no_account_to_the_next_request(tmp_path: Path) ->
             assert answer.status == 200
             assert answer.headers["x-request-id"] != "trailer"
             await answer.body()
+
+
+OFFERS = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
+
+
+@pytest.mark.parametrize("step", [40, 10_000])
+async def test_who_offers_http_2_is_answered_as_if_he_had_not(tmp_path: Path, step: int) -> None:
+    """As Java's client does by default."""
+    async with gate_and_upstream(tmp_path) as (gate, asked):
+        answer = await sent(gate, b"")
+        for whole in (
+            post(chat(), "X-Request-Id: mine", *OFFERS),
+            post(chat(), *OFFERS),
+            post({"model": 1}, *OFFERS).replace(b"chat/completions", b"nowhere"),
+            post(chat()),
+        ):
+            for start in range(0, len(whole), step):
+                answer.writer.write(whole[start : start + step])
+                await asyncio.sleep(0.001)
+            await answer.read_head()
+            assert answer.status == (404 if b"nowhere" in whole else 200)
+            assert (answer.headers.get("x-request-id") == "mine") is (b"mine" in whole)
+            await answer.body()
+        assert [json.loads(body)["messages"] for body in asked] == [chat()["messages"]] * 3
+
+
+async def test_a_tunnel_is_not_given(tmp_path: Path) -> None:
+    async with gate_and_upstream(tmp_path) as (gate, _):
+        answer = await sent(gate, b"CONNECT other:443 HTTP/1.1\r\nhost: other:443\r\n\r\n")
+        await answer.read_head()
+        assert answer.status >= 400

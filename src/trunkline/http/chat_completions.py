@@ -86,18 +86,19 @@ class ChatCompletions:
                 cached = not resumable and wants_cache(exchange, caller.key)
                 caller = replace(caller, trace=wants_trace(exchange))
             exchange.body = b""
-            counted = replace(request, n=chat.n) if chat and chat.n else request
+            counted = request if chat is None or not chat.n else replace(request, n=chat.n)
             admitted = await self._gate.admit(caller, counted, route)
         except GatewayError as error:
             self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)
             return
         upstreams = self._recorder.over(self._upstreams, caller, request.model)
-        if chat and chat.call:
+        if chat is not None and chat.call:
             call: ChatCall = chat.call(upstreams, self._targets, request, caller, admitted)
+        elif cached:
+            call = CachedCall(self._answers, upstreams, self._targets, route, request, caller, admitted)
         else:
-            parts = (upstreams, self._targets, route, request, caller, admitted)
-            call = CachedCall(self._answers, *parts) if cached else ChatCall(*parts)
+            call = ChatCall(upstreams, self._targets, route, request, caller, admitted)
         headers += admitted.headers
         if resumable:
             await self._resumable.begin(exchange, call, idempotency, headers)

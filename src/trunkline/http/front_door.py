@@ -6,6 +6,7 @@ from collections import deque
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -22,6 +23,7 @@ NONE_WAITING: deque[Any] = deque()
 """The requests that wait for ASGI to answer the one before: a queue takes 0.7 KiB, and ASGI alone needs its own."""
 NAMES = 1024
 """How many headers' names are remembered."""
+INVALID = "Invalid HTTP request received."
 LINGER_S = 3.0
 """How long a connection at rest stays open when the server is going down: a proxy may be sending on it just then."""
 
@@ -61,6 +63,7 @@ class FrontDoor(HttpToolsProtocol):
     """Of the routes as they stand there, which is what most requests ask for."""
     # Instances share the keys of their dictionaries only up to thirty, and the parent has most of those.
     __slots__ = (
+        "_again",
         "_asgi",
         "_body",
         "_exchange",
@@ -105,6 +108,8 @@ class FrontDoor(HttpToolsProtocol):
         self._exchange: Exchange | None = None
         self._handler: Handler | None = None
         """Who answers the request that is coming, if that is hot."""
+        self._again = b""
+        """The head of a request that offers another protocol, without the offer."""
         self._asgi = False
         """ASGI answers the request that is coming."""
         self._body: list[bytes] = []
@@ -143,7 +148,16 @@ class FrontDoor(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come."""
-        super().data_received(data)
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except HttpParserError:
+            self.logger.warning(INVALID)
+            self.send_400_response(INVALID)
+            return
+        except HttpParserUpgrade as upgrade:
+            self._stay(data[upgrade.args[0] :])
         if self._pieces:
             self._take()
 
@@ -194,6 +208,10 @@ class FrontDoor(HttpToolsProtocol):
         raw.clear()
         method, url = parser.get_method(), b"".join(self._url)
         self._url.clear()
+        if b"upgrade" in headers and parser.should_upgrade():
+            lines = [b"%b: %b\r\n" % header for header in headers.items() if header[0] != b"upgrade"]
+            self._again = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, url, b"".join(lines))
+            return
         if self._exchange is not None or self.transport.is_closing():
             self.keep_alive = False  # pipelined behind a hot request: the client asks again on a new connection
             return
@@ -235,6 +253,16 @@ class FrontDoor(HttpToolsProtocol):
         task = exchange.task = Task(self.loop, handler(exchange), partial(self._ended, exchange))
         self.tasks.add(task)  # type: ignore[arg-type]
         task.step()
+
+    def _stay(self, rest: bytes) -> None:
+        """Go on as if the client had not offered to speak another protocol: the parser would leave its body out."""
+        again, self._again = self._again, b""
+        if not again:  # CONNECT
+            self._unsupported_upgrade_warning()
+            return
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the parent does
+        self.data_received(again + rest)
 
     def _find(self, method: bytes, url: bytes) -> Asked:
         """Find who answers a request line."""

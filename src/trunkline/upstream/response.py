@@ -46,7 +46,8 @@ class Response:
     async def read(self) -> bytes:
         """Give everything that has arrived since the last call; wait only when that is nothing; `b""` at the end."""
         pieces = self.pieces
-        if pieces and (self._plain or self._begins_plain()):
+        if pieces and (self._plain or (self._coding is None and pieces[0][0] != GZIP_MAGIC[0])):
+            self._plain = True
             data = b"".join(pieces)
             pieces.clear()
             if self.connection is not None:
@@ -104,11 +105,6 @@ class Response:
         if self.connection is not None:
             self.connection.drained()
         return data
-
-    def _begins_plain(self) -> bool:
-        """Look at the first byte; False: more is to be looked at, or the body is packed."""
-        self._plain = self._coding is None and not self.pieces[0].startswith(GZIP_MAGIC[:1])
-        return self._plain
 
     async def _read_coded(self) -> bytes:
         held = b""
