@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import text
 
-from trunkline.calls.keys import FRESH_S, Keys
+from trunkline.calls.keys import FRESH_S, LONGEST_TOKEN, Keys
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import GroupChanges, Key, KeyChanges, Rates
 from trunkline.core.money import Budget
@@ -124,7 +124,9 @@ async def test_a_rotated_keys_former_secret_stops_at_once(keys: Keys) -> None:
 
 @pytest.mark.parametrize("token", ["", "sk-tl-", "sk-tl-" + "A" * 43, "x" * 100_000, "sk-tl-é\udc80"])
 async def test_what_is_no_key_is_refused(keys: Keys, token: str) -> None:
+    await keys.look()
     assert "incorrect API key" in await refused(keys, token)
+    assert all(len(kept) <= LONGEST_TOKEN for kept in keys._found)  # nobody fills the memory with them
 
 
 async def test_a_known_key_needs_no_database(keys: Keys, database: Database) -> None:

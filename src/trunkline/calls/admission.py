@@ -112,7 +112,8 @@ class Admission:
                 self.rates.end(passed, 0)
             raise
         self.open += 1
-        self.open_streams += request.stream
+        if request.stream:
+            self.open_streams += 1
         return _Admitted(self, hold, prices, passed, shown)
 
     async def _take(self, key: Key, request: ChatRequest, route: Route) -> tuple[Passed, Headers]:
@@ -145,7 +146,8 @@ class _Admitted(Struct, eq=False):
     def settle(self, settlement: Settlement) -> None:
         gate = self.gate
         gate.open -= 1
-        gate.open_streams -= settlement.request.stream
+        if settlement.request.stream:
+            gate.open_streams -= 1
         row = self._row(settlement)
         gate.billing.settle(self.hold, row)
         if self.passed is not None:

@@ -12,7 +12,7 @@ from sqlalchemy import and_, bindparam, delete, exc, func, or_, select, update
 
 from trunkline.core.jobs import UNFINISHED
 from trunkline.core.keys import Key
-from trunkline.core.money import LedgerRow, Spend, day_of, periods_of
+from trunkline.core.money import DAY_MS, LedgerRow, Spend, day_of, periods_of
 from trunkline.core.state import Ask, Grant, Kept, StaleOwnerError
 from trunkline.policy import budget
 from trunkline.storage.sql.database import Database, now_ms, upsert
@@ -273,12 +273,12 @@ def _add(  # noqa: PLR0913 - the columns of a row
 
 def _sums(rows: Iterable[LedgerRow]) -> dict[tuple[str, str, str], tuple[int, int]]:
     """Add up what rows cost, and how many they are, by key, group and day."""
-    sums: dict[tuple[str, str, str], tuple[int, int]] = {}
+    sums: dict[tuple[str, str, int], tuple[int, int]] = {}
     for row in rows:
-        place = (row.key_id, row.group_id, day_of(row.started_ms))
+        place = (row.key_id, row.group_id, row.started_ms // DAY_MS)
         cost, calls = sums.get(place, (0, 0))
         sums[place] = (cost + (row.cost_microusd or 0), calls + 1)
-    return sums
+    return {(key, group, day_of(day * DAY_MS)): summed for (key, group, day), summed in sums.items()}
 
 
 async def _count(connection: AsyncConnection, counts: Mapping[Place, Spend]) -> None:
