@@ -15,30 +15,16 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.state import StorageError
 from trunkline.http.error_response import respond_error
 from trunkline.http.exchange import Exchange, Handler
+from trunkline.wire.header_names import LOWER
 
 _log = logging.getLogger(__name__)
 WRITE_BUFFER_BYTES = 256 * 1024
 """What may wait for a slow client before its upstream is no longer read."""
 NONE_WAITING: deque[Any] = deque()
 """The requests that wait for ASGI to answer the one before: a queue takes 0.7 KiB, and ASGI alone needs its own."""
-NAMES = 1024
-"""How many headers' names are remembered."""
 INVALID = "Invalid HTTP request received."
 LINGER_S = 3.0
 """How long a connection at rest stays open when the server is going down: a proxy may be sending on it just then."""
-
-
-class _Names(dict[bytes, bytes]):
-    """Headers' names in lower case: the same few come again and again."""
-
-    def __missing__(self, raw: bytes) -> bytes:
-        if len(self) >= NAMES:
-            self.clear()
-        name = self[raw] = raw.lower()
-        return name
-
-
-_NAMES = _Names()
 
 
 class Asked(NamedTuple):
@@ -204,7 +190,7 @@ class FrontDoor(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Choose who answers."""
         raw, parser = self._raw, self.parser
-        headers = dict(zip(map(_NAMES.__getitem__, raw), raw.values(), strict=True))
+        headers = dict(zip(map(LOWER.__getitem__, raw), raw.values(), strict=True))
         raw.clear()
         method, url = parser.get_method(), b"".join(self._url)
         self._url.clear()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from operator import methodcaller
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -10,30 +9,15 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from trunkline.calls.task import Wake
 from trunkline.core.ports import HttpError, HttpFailure
 from trunkline.upstream.response import Response
+from trunkline.wire.header_names import LOWER
 
 LARGE_BYTES = 64 * 1024
 """A read of this size stops reading until it is taken; so does any read that nobody waits for. One takes 256 KiB."""
 BARREN_BYTES = 64 * 1024
 """The most that may come without a byte of body: heads, interim answers, chunk extensions, trailers."""
 NOTHING = memoryview(b"")
-_text: Callable[[bytes], str] = methodcaller("decode", "latin-1")
-NAMES = 1024
-"""How many headers' names are remembered."""
 WRITE_BYTES = 256 * 1024
 """A longer body goes out in slices of this size, as fast as the upstream takes them."""
-
-
-class _Names(dict[bytes, str]):
-    """Headers' names in lower case: the same few come again and again."""
-
-    def __missing__(self, raw: bytes) -> str:
-        if len(self) >= NAMES:
-            self.clear()
-        name = self[raw] = _text(raw).lower()
-        return name
-
-
-_NAMES = _Names()
 
 
 class Owner(Protocol):
@@ -196,17 +180,17 @@ class Connection(asyncio.Protocol):
         if self._complete:  # before its body mixes with that of the answer before
             raise HttpError("protocol", "an answer came that nobody asked for", sent=True)
         raw, status = self._raw, self._parser.get_status_code()
-        headers = dict(zip(map(_NAMES.__getitem__, raw), map(_text, raw.values()), strict=True))
+        head = dict(zip(map(LOWER.__getitem__, raw), raw.values(), strict=True))
         raw.clear()
         if status < 200:
             self._interim = True
             return
-        coding = headers.get("transfer-encoding")
+        coding = head.get(b"transfer-encoding")
         if coding:
-            self._to_eof = not coding.rstrip().lower().endswith("chunked")
+            self._to_eof = not coding.rstrip().lower().endswith(b"chunked")
         else:
-            self._to_eof = "content-length" not in headers
-        cast("Response", self._response).begin(status, headers)
+            self._to_eof = b"content-length" not in head
+        cast("Response", self._response).begin(status, head)
         if self._bodiless:
             self._complete = True  # and not to be kept: the parser waits for the body that HEAD leaves out
 

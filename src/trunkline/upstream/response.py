@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import cached_property
+from operator import methodcaller
 from typing import Protocol
 
 from trunkline.calls.task import Wake
 from trunkline.core.ports import HttpError, HttpFailure
 from trunkline.upstream.coding import GZIP_MAGIC, Inflate
+
+_text: Callable[[bytes], str] = methodcaller("decode", "latin-1")
 
 
 class Carrier(Protocol):
@@ -28,20 +32,27 @@ class Carrier(Protocol):
 class Response:
     """An answer; `core.ports.HttpResponse`."""
 
-    headers: dict[str, str]
     status = 0
     error: HttpError | None = None
     """How the exchange broke; raised by `read` once all that has come is read."""
     _coding: Inflate | None = None
     _plain = False
     """The body is known to be as it is read: its first bytes were looked at."""
-    _kind = ""
+    _kind = b""
+    _head: dict[bytes, bytes]
 
     def __init__(self, connection: Carrier, pieces: list[bytes]) -> None:
         self.connection: Carrier | None = connection
         """None: the exchange has ended."""
         self.pieces = pieces
         """What has come and is not read yet; the connection's own list until the exchange has ended."""
+
+    def _read_headers(self) -> dict[str, str]:
+        head, self._head = self._head, {}
+        return dict(zip(map(_text, head), map(_text, head.values()), strict=True))
+
+    headers: dict[str, str] = cached_property(_read_headers)  # type: ignore[assignment]  # the port has an attribute
+    """See the port; of most answers nobody reads them."""
 
     async def read(self) -> bytes:
         """Give everything that has arrived since the last call; wait only when that is nothing; `b""` at the end."""
@@ -116,7 +127,8 @@ class Response:
                     self.pieces.insert(0, held)
                 raise
             held += data
-            if self._kind and not ("json" in self._kind or self._kind.startswith("text/")):  # a picture is as it is
+            kind = self._kind.lower()
+            if kind and not (b"json" in kind or kind.startswith(b"text/")):  # a picture is as it is
                 self._plain = True
                 return held
             if held.startswith(GZIP_MAGIC):
@@ -137,15 +149,16 @@ class Response:
                 return unpacked
             held = b""
 
-    def begin(self, status: int, headers: dict[str, str]) -> None:
-        """Take the head; raises HttpError on a content coding that is not known."""
-        declared = headers.get("content-encoding")
-        if declared and (declared := declared.strip().lower()) not in ("", "identity"):
-            if declared == "deflate":
+    def begin(self, status: int, head: dict[bytes, bytes]) -> None:
+        """Take the head, names in lower case; raises HttpError on a content coding that is not known."""
+        declared = head.get(b"content-encoding")
+        if declared and (declared := declared.strip().lower()) not in (b"", b"identity"):
+            if declared == b"deflate":
                 self._coding = Inflate(deflate=True)
-            elif declared not in ("gzip", "x-gzip"):  # some say these of a body that is not packed
-                raise HttpError("protocol", f"the content coding {declared!r} was not asked for", sent=True)
+            elif declared not in (b"gzip", b"x-gzip"):  # some say these of a body that is not packed
+                coding = _text(declared)
+                raise HttpError("protocol", f"the content coding {coding!r} was not asked for", sent=True)
         else:
-            self._kind = headers.get("content-type", "").lower()
-        self.headers = headers
+            self._kind = head.get(b"content-type", b"")
+        self._head = head
         self.status = status
