@@ -33,6 +33,7 @@ _SHORT_CHARS = _PIECE_CHARS // 4  # however they are escaped, they fit a line
 _LINE_BYTES = 62_000
 DONE = b"data: [DONE]\n\n"
 KEEPALIVE = b": keep-alive\n\n"
+_AT_ONCE = frozenset({Started, Finished, UsageReported, Ended, Extras, Failed})
 
 _string = msgspec.json.Encoder().encode
 
@@ -192,15 +193,15 @@ class ChunkEncoder:
         heads, tail = self._text_heads, self._text_tail
         for event in events:
             if type(event) is TextDelta and event.logprobs is None and len(event.text) < _SHORT_CHARS:
-                if event.choice < len(heads):
-                    text = _string(event.text)
-                    out += (heads[event.choice], text, tail)
-                    size += len(text) + 300
-                else:
+                if event.choice >= len(heads):
                     self._open(event.choice, out)
-                    out += (heads[event.choice], _string(event.text), tail)
-                if size < _BLOCK_BYTES:
-                    continue
+                text = _string(event.text)
+                out += (heads[event.choice], text, tail)
+                size += len(text) + 300
+            elif type(event) in _AT_ONCE:
+                piece = self._whole(event)
+                out.append(piece)
+                size += len(piece)
             else:
                 for piece in self._encode(event):
                     out.append(piece)
@@ -208,9 +209,9 @@ class ChunkEncoder:
                     if size >= _BLOCK_BYTES:
                         yield b"".join(out)
                         out, size = [], 0
-                continue
-            yield b"".join(out)
-            out, size = [], 0
+            if size >= _BLOCK_BYTES:
+                yield b"".join(out)
+                out, size = [], 0
         if out:
             yield b"".join(out)
 
@@ -227,6 +228,7 @@ class ChunkEncoder:
         return b"".join(out)
 
     def _encode(self, event: Event) -> Iterator[bytes]:
+        """Write an event that may be several chunks."""
         if isinstance(event, TextDelta):
             yield from self._strings(event.choice, b'{"content":', event.text, event.logprobs)
         elif isinstance(event, ReasoningDelta):
@@ -235,35 +237,29 @@ class ChunkEncoder:
             yield from self._strings(event.choice, b'{"refusal":', event.text, None)
         elif isinstance(event, ToolCallStarted | ToolCallDelta):
             yield from self._tool(event)
-        elif isinstance(event, Progress):
-            if event.text:
-                yield from self._strings(0, b'{"reasoning_content":', event.text, None)
-        else:
-            yield self._whole(event)
+        elif isinstance(event, Progress) and event.text:
+            yield from self._strings(0, b'{"reasoning_content":', event.text, None)
 
     def _whole(self, event: Event) -> bytes:
         """Write an event that is at most one chunk."""
-        if isinstance(event, Started):
-            self._start(event)
-        elif isinstance(event, Finished):
+        if type(event) is Started:
+            self._id = event.id or self._id
+            self._created = event.created or self._created
+        elif type(event) is Finished:
             return self._opened(event.choice) + self._finish(event)
-        elif isinstance(event, UsageReported):
+        elif type(event) is UsageReported:
             return self._usage(event.usage) if self._include_usage else b""
-        elif isinstance(event, Extras):
-            return self._extras(event)
-        elif isinstance(event, Failed):
-            return b"data: " + error_object(event) + b"\n\n"
-        elif isinstance(event, Ended):
+        elif type(event) is Ended:
             return DONE
+        elif type(event) is Extras:
+            return self._extras(event)
+        elif type(event) is Failed:
+            return b"data: " + error_object(event) + b"\n\n"
         return b""
 
     def _usage(self, usage: Usage) -> bytes:
         cost_usd = self.cost_usd(usage) if self.cost_usd is not None else None
         return b'%b"choices":[],"usage":%b}\n\n' % (self._begin(), _string(usage_members(usage, cost_usd)))
-
-    def _start(self, event: Started) -> None:
-        self._id = event.id or self._id
-        self._created = event.created or self._created
 
     def _begin(self) -> bytes:
         if not self._head:
