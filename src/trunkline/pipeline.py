@@ -32,27 +32,26 @@ class ChatLine:
     The events obey `core.stream.Grammar`; the last is `Ended` or `Failed`. Never raises.
     """
 
-    comments = 0
-    """Comments seen so far: the upstream is alive and has nothing to say."""
-    ending = False
-    """Whether the answer is whole, or the last event has been given."""
-    _reader: Reader | None = None  # an answer that comes whole needs none
-    _filters: tuple[EventFilter, ...] = ()
-    _frames = 0
-    _fresh = True
-    _head = b""
-    _certain = False
-    _lone: Lone | None = None
-    _unread = ""
-
     def __init__(
         self, dialect: ChatDialect, notes: Notes, *, quirks: Iterable[str] = (), n: int | None = 1, salt: str = ""
     ) -> None:
         self.notes = notes
         self.dialect = dialect
+        self.comments = 0
+        """Comments seen so far: the upstream is alive and has nothing to say."""
+        self.ending = False
+        """Whether the answer is whole, or the last event has been given."""
         self._n = n
         self._salt = salt
+        self._reader: Reader | None = None  # an answer that comes whole needs none
+        self._fresh = True
+        self._certain = False
+        self._lone: Lone | None = None
+        self._head = b""
+        self._unread = ""
+        self._frames = 0
         self._decoder = dialect.decoder(notes, n, salt)
+        self._filters: tuple[EventFilter, ...] = ()
         if quirks:
             self._filters = tuple(each(notes) for name in quirks if (each := QUIRKS[name].events) is not None)
         self._normaliser = Normaliser(notes, ends_open=dialect.ends_open)

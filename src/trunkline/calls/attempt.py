@@ -50,21 +50,7 @@ _ANSWERS = frozenset(ANSWERS)
 class Attempt:
     """Reads one target's answer. `first` once, then `read` or `pipe` until `over`; `aclose` always."""
 
-    refused_stream_options = False
-    _line: ChatLine
-    """Reads a stream; an answer that comes whole seldom needs one."""
-    _lined = False
-    _response: HttpResponse | None = None
-    _alive_at = 0.0
-    _whole_at = 0.0
-    """Since when nothing but numbers may follow."""
-    _answering = False
-    _held_bytes = 0
-    """Of the event that is not whole."""
-    _later = b""
-    """Of a large event that may be whole, to be read in a turn of its own; also by who reads next."""
-    _labelled = False
-    """As JSON."""
+    _line: ChatLine  # of a stream; an answer that comes whole seldom needs one
     _take: Take
 
     def __init__(  # noqa: PLR0913 - what an attempt is made of
@@ -90,6 +76,13 @@ class Attempt:
         self._loop = loop = asyncio.get_running_loop()
         self._deadline = Deadline(loop, self._limit)
         self._begun_at = loop.time()
+        self._alive_at = 0.0
+        self._whole_at = 0.0  # since when nothing but numbers may follow
+        self._response: HttpResponse | None = None
+        self._lined = self._answering = self._labelled = False  # has a line; has begun; is labelled as JSON
+        self._held_bytes = 0  # of the event that is not whole
+        self._later = b""  # of a large event that may be whole, to be read in a turn of its own; also by who reads next
+        self.refused_stream_options = False
 
     @property
     def over(self) -> bool:

@@ -61,12 +61,6 @@ class Targets:
 class ChatCall:
     """One call. `begin` once, then `read` until it gives nothing, or `pipe` until it is True; `close` always."""
 
-    attempts = 0
-    fallback_from = ""
-    cache: CacheUse = ""
-    _attempt: Attempt | None = None
-    _asked: order.Attempt | None = None
-    _failed: Failed | None = None
     _inline: InlineMedia
     """Of a stream."""
     _tell: Take
@@ -84,9 +78,15 @@ class ChatCall:
         self.request = request
         self.caller = caller
         self.meter = Meter(request, caller, admitted.settle, admitted.lose)
+        self.attempts = 0
+        self.fallback_from = ""
+        self.cache: CacheUse = ""
         self._cost = admitted.cost
         self._upstreams = upstreams
         self._targets = targets
+        self._attempt: Attempt | None = None
+        self._asked: order.Attempt | None = None
+        self._failed: Failed | None = None
         if request.stream:
             self._inline = InlineMedia()
 

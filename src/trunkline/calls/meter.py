@@ -88,21 +88,6 @@ class Tally(Struct, frozen=True):
 class Meter:
     """Watches one call's events. `settle` hands over the settlement once, whatever is called afterwards."""
 
-    kind: ModelKind = "text"
-    made: tuple[Made, ...] = ()
-    """The media that were kept."""
-    path = "/v1/chat/completions"
-    """Of the endpoint."""
-    chunks = 0
-    first_event_ms: int | None = None
-    media = 0
-    """How many have gone by."""
-    _usage: Usage | None = None
-    _prompt: int | None = None
-    """Our own count of the prompt, where that was let go."""
-    _ended = False
-    _estimated = False
-
     def __init__(
         self,
         request: ChatRequest,
@@ -115,6 +100,18 @@ class Meter:
         self._settle: Callable[[Settlement], None] | None = settle
         self._lose = lose
         self._tokens = TokenCount()
+        self._usage: Usage | None = None
+        self._prompt: int | None = None
+        """Our own count of the prompt, where that was let go."""
+        self._ended = self._estimated = False
+        self.first_event_ms: int | None = None
+        self.chunks = self.media = 0
+        """How many events and media have gone by."""
+        self.kind: ModelKind = "text"
+        self.made: tuple[Made, ...] = ()
+        """The media that were kept."""
+        self.path = "/v1/chat/completions"
+        """Of the endpoint."""
         self.started_ms = time.time_ns() // 1_000_000
         self._begun = self._first_at = self._fed_at = time.monotonic()
         self._gaps = [0] * (len(GAP_BOUNDS_S) + 1)

@@ -90,8 +90,6 @@ class Task:
 
     _waits: Any = None
     _cancels = 0
-    _owed = False
-    """A CancelledError is to be raised at the next step."""
     _over = False
 
     def __init__(
@@ -104,6 +102,8 @@ class Task:
         self._coroutine = coroutine
         self._ended = ended
         self._context = copy_context()
+        self._owed = False
+        """A CancelledError is to be raised at the next step."""
 
     def step(self, error: BaseException | None = None) -> None:
         """Run to the next wait: now, or in the loop's next turn where another task is running."""

@@ -109,21 +109,20 @@ class Normaliser:
     Finishes and usage are held until the end: providers say `stop` early, twice, or before their last words.
     """
 
-    marked = False
-    """Whether the upstream has said that the stream is complete."""
-    over = False
-    """Whether the last event, `Ended` or `Failed`, has been given."""
-    finished = False
-    """Whether the answer is whole, and only numbers may follow: it is marked, or all choices have a finish."""
-    speaking = False
-    """Whether the first choice has begun and may go on: then a piece of its text passes as it is."""
-    _started = False
-    _usage: UsageReported | None = None
-
     def __init__(self, notes: Notes, *, ends_open: bool = False) -> None:
         self._notes = notes
         self._ends_open = ends_open
         self._choices: list[_Choice] = []
+        self._started = False
+        self._usage: UsageReported | None = None
+        self.marked = False
+        """Whether the upstream has said that the stream is complete."""
+        self.over = False
+        """Whether the last event, `Ended` or `Failed`, has been given."""
+        self.finished = False
+        """Whether the answer is whole, and only numbers may follow: it is marked, or all choices have a finish."""
+        self.speaking = False
+        """Whether the first choice has begun and may go on: then a piece of its text passes as it is."""
 
     @property
     def held_usage(self) -> Usage | None:

@@ -35,30 +35,25 @@ from trunkline.wire.usage import read_usage
 _NO_DELTA = Delta()
 MAX_CHOICES = 128
 _EXTRAS = ("service_tier", "system_fingerprint", "citations")
+_NONE_KEPT = (None,) * len(_EXTRAS)
 
 
 class ChatDecoder:
     """Chunks, completions and errors → events."""
 
-    tools: Raw | None = None
-    _started = False
-    _ended = False
-    _failed = False
-    _whole = False
-    """A completion came, and nothing else."""
-    _pieces = False
-    """The answer comes in objects without choices."""
-    _pending: UpstreamError | None = None
-    """A task was begun; its answer may yet come."""
-    _counted: Any = None
-    _kept: tuple[Any, ...] = (None,) * len(_EXTRAS)
-
     def __init__(self, notes: Notes, n: int | None, salt: str) -> None:
         self._notes = notes
         self._n = n
         self._salt = salt
+        self.tools: Raw | None = None
         self.states: list[ChoiceReader] = []
         """Of the choices that have come."""
+        self._started = self._ended = self._failed = False
+        self._whole = False  # a completion came, and nothing else
+        self._pieces = False  # the answer comes in objects without choices
+        self._pending: UpstreamError | None = None  # a task was begun; its answer may yet come
+        self._counted: Any = None
+        self._kept: tuple[Any, ...] = _NONE_KEPT
 
     def feed(self, frames: list[Frame]) -> list[Event]:
         """Read the next frames."""

@@ -40,13 +40,10 @@ class Exchange:
     """A request whose body is whole, and the answer to it. The handler's task is cancelled when the client leaves."""
 
     # What few exchanges come to, so that it costs the others nothing.
-    gone = False
-    """The client has left."""
     interrupted = False
     """The server is going down: end the answer now."""
     stopped: Failed | None = None
     """Why the answer is to end now, where an operator wants it to."""
-    responded = False
     streaming = False
     _chunked = False
     task: Task | None = None
@@ -58,6 +55,9 @@ class Exchange:
         self.path = path
         self.query = query
         self.headers = headers
+        self.responded = False
+        self.gone = False
+        """The client has left."""
 
     @property
     def peer(self) -> str:
