@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from trunkline.calls.meter import Meter
+from trunkline.calls.meter import Meter, Settlement
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest, Target
 from trunkline.core.events import Event
@@ -73,6 +73,18 @@ def reads(chunks_each: int) -> list[bytes]:
     return [b"".join(chunks[at : at + chunks_each]) for at in range(0, len(chunks), chunks_each)]
 
 
+class Nobody:
+    """Is told what a call came to, and does not care."""
+
+    def settle(self, settlement: Settlement) -> None:
+        """Take it."""
+
+    lose = settle
+
+
+NOBODY = Nobody()
+
+
 class Station(NamedTuple):
     """A station of the line: a new one for each stream, fed with what the one before gives."""
 
@@ -94,7 +106,7 @@ def encoder() -> Callable[[list[Event]], list[bytes]]:
 def whole() -> Callable[[bytes], list[bytes]]:
     """Make the whole way from an upstream's bytes to a client's."""
     line = ChatLine(DIALECT, Notes(), salt="0123456789ab")
-    meter = Meter(request(), Caller("r-0123456789ab"), lambda _settlement: None)
+    meter = Meter(request(), Caller("r-0123456789ab"), NOBODY)
     inline, encode = InlineMedia(), encoder()
     return lambda data: encode(inline.feed(meter.feed(line.feed(data))))
 
@@ -103,7 +115,7 @@ STATIONS = (
     Station("reader: bytes → frames", lambda: DIALECT.reader(DIALECT.parse, Notes()).feed),
     Station("decoder: frames → events", lambda: DIALECT.decoder(Notes(), 1, "0123456789ab").feed),
     Station("normaliser: events → legal events", lambda: Normaliser(Notes()).feed),
-    Station("meter: counts them", lambda: Meter(request(), Caller("r"), lambda _settlement: None).feed),
+    Station("meter: counts them", lambda: Meter(request(), Caller("r"), NOBODY).feed),
     Station("encoder: events → bytes", encoder),
 )
 WHOLE = Station("**the whole line**", whole)

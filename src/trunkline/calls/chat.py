@@ -77,11 +77,11 @@ class ChatCall:
         self.route = route
         self.request = request
         self.caller = caller
-        self.meter = Meter(request, caller, admitted.settle, admitted.lose)
+        self.meter = Meter(request, caller, admitted)
         self.attempts = 0
         self.fallback_from = ""
         self.cache: CacheUse = ""
-        self._cost = admitted.cost
+        self._admitted = admitted
         self._upstreams = upstreams
         self._targets = targets
         self._attempt: Attempt | None = None
@@ -102,7 +102,7 @@ class ChatCall:
 
     def cost_usd(self, usage: Usage) -> float | None:
         """Give what the call costs with this usage, as the ledger will have it; None: no price is known."""
-        cost = self._cost(self._asked.item, usage, self.meter.tally) if self._asked else 0
+        cost = self._admitted.cost(self._asked.item, usage, self.meter.tally) if self._asked else 0
         return None if cost is None else usd(cost)
 
     async def begin(self) -> list[Event]:

@@ -5,35 +5,34 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
 
-class Deadline:
+
+class Deadline(Struct, eq=False):
     """Cancels a task's wait when the time is over; only while it is armed. The task is the last one that armed it.
 
     `limit` gives the instant of the loop's clock until which to wait now. It is asked when the timer fires: moving it
     on costs nothing; who brings it nearer arms again. `asyncio.timeout` would cost a timer for each read.
     """
 
-    __slots__ = ("_armed", "_fires_at", "_handle", "_limit", "_loop", "_task", "expired")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, limit: Callable[[], float]) -> None:
-        self._loop = loop
-        self._limit = limit
-        self._task: asyncio.Task[Any] | None = None
-        self._armed = False
-        self._handle: asyncio.TimerHandle | None = None
-        self._fires_at = 0.0
-        self.expired = False
+    loop: asyncio.AbstractEventLoop
+    limit: Callable[[], float]
+    expired: bool = False
+    _task: asyncio.Task[Any] | None = None
+    _armed: bool = False
+    _handle: asyncio.TimerHandle | None = None
+    _fires_at: float = 0.0
 
     def arm(self) -> None:
         """Limit the wait that comes now."""
-        when = self._limit()
+        when = self.limit()
         self._armed = True
-        self._task = asyncio.current_task(self._loop) or self._task  # of none in a callback
+        self._task = asyncio.current_task(self.loop) or self._task  # of none in a callback
         if self._handle is None or when < self._fires_at:
             if self._handle is not None:
                 self._handle.cancel()
             self._fires_at = when
-            self._handle = self._loop.call_at(when, self._fire)
+            self._handle = self.loop.call_at(when, self._fire)
 
     def disarm(self) -> None:
         """Say that the wait is over."""
@@ -43,7 +42,7 @@ class Deadline:
         """Let the timer go, and who may hold what it did."""
         self._armed = False
         self._task = None
-        self._limit = _never  # no cycle is left
+        self.limit = _never  # no cycle is left
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -59,10 +58,10 @@ class Deadline:
         self._handle = None
         if not self._armed:
             return
-        when = self._limit()
-        if self._loop.time() < when:
+        when = self.limit()
+        if self.loop.time() < when:
             self._fires_at = when
-            self._handle = self._loop.call_at(when, self._fire)
+            self._handle = self.loop.call_at(when, self._fire)
         elif self._task is not None:
             self.expired = True
             self._task.cancel()

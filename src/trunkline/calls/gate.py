@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from trunkline.calls.meter import Settlement, Tally
+from trunkline.calls.meter import Account, Tally
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
@@ -10,18 +10,12 @@ from trunkline.core.events import Usage
 from trunkline.core.route import Route, RouteTarget
 
 
-class Admitted(Protocol):
+class Admitted(Account, Protocol):
     """A call that may go on. `settle` must be called once, at its end, whatever happens."""
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Give `x-ratelimit-*` for the answer."""
-
-    def settle(self, settlement: Settlement) -> None:
-        """End the call."""
-
-    def lose(self, settlement: Settlement) -> None:
-        """Book a target that was asked as well and broken off, before the call is settled."""
 
     def cost(self, target: RouteTarget, usage: Usage, tally: Tally) -> int | None:
         """Give what the call costs when its usage is known, in micro-dollars; None: no price is known."""

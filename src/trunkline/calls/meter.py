@@ -2,8 +2,7 @@
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -85,6 +84,16 @@ class Tally(Struct, frozen=True):
     made: tuple[Made, ...] = ()
 
 
+class Account(Protocol):
+    """Whoever is told what a call came to."""
+
+    def settle(self, settlement: Settlement) -> None:
+        """End the call."""
+
+    def lose(self, settlement: Settlement) -> None:
+        """Book a target that was asked as well and broken off, before the call is settled."""
+
+
 class Meter:
     """Watches one call's events. `settle` hands over the settlement once, whatever is called afterwards."""
 
@@ -92,13 +101,12 @@ class Meter:
         self,
         request: ChatRequest,
         caller: Caller,
-        settle: Callable[[Settlement], None],
-        lose: Callable[[Settlement], None] = lambda _settlement: None,
+        account: Account,
     ) -> None:
         self._request = request
         self._caller = caller
-        self._settle: Callable[[Settlement], None] | None = settle
-        self._lose = lose
+        self._account = account
+        self._settled = False
         self._tokens = TokenCount()
         self._usage: Usage | None = None
         self._prompt: int | None = None
@@ -204,7 +212,7 @@ class Meter:
     def lose(self, target: RouteTarget, credential: str) -> None:
         """Book a target that was asked as well and broken off before it answered: its provider has read the request."""
         prompt = self.estimate().prompt_tokens
-        self._lose(
+        self._account.lose(
             Settlement(
                 request=self._request,
                 caller=self._caller,
@@ -254,12 +262,12 @@ class Meter:
         `held` is what the provider had counted before the answer was cut; `unanswered`: a provider was asked, and
         broken off before it said anything: it has read the request.
         """
-        settle, self._settle = self._settle, None
-        if settle is None:
+        if self._settled:
             return
+        self._settled = True
         if self._usage is None and (self.first_event_ms is not None or unanswered):
             self._cut_off(held)
-        settle(
+        self._account.settle(
             Settlement(  # in the order of its fields: names cost more than the struct
                 self._request,
                 self._caller,

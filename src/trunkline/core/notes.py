@@ -1,5 +1,7 @@
 """What the stations of the line noticed and repaired, counted by name; kept one by one for who wants to read them."""
 
+from typing import ClassVar
+
 from msgspec import Struct
 
 
@@ -11,15 +13,13 @@ class Departure(Struct, frozen=True):
     message: str
 
 
-class Notes:
+class Notes(Struct, eq=False):
     """Repairs of one stream. `thorough`: keep each one, and look for those that cost time to see."""
 
-    MOST = 10_000
-
-    def __init__(self, *, thorough: bool = False) -> None:
-        self.thorough = thorough
-        self.counts: dict[str, int] = {}
-        self.departures: list[Departure] = []
+    MOST: ClassVar[int] = 10_000
+    thorough: bool = False
+    counts: dict[str, int] = {}
+    departures: list[Departure] = []
 
     def add(self, rule: str, line: int = 0, message: str = "") -> None:
         """Count a departure under the name of a rule of `core.rules`."""

@@ -1,5 +1,7 @@
 """The grammar that judges a stream of events, and the normaliser that makes every stream obey it."""
 
+from msgspec import Struct
+
 from trunkline.core.events import (
     Ended,
     Event,
@@ -94,13 +96,10 @@ class Grammar:
             raise GrammarError(message)
 
 
-class _Choice:
-    __slots__ = ("calls", "early", "finish")
-
-    def __init__(self) -> None:
-        self.finish: FinishReason | None = None
-        self.early: FinishReason | None = None
-        self.calls = 0
+class _Choice(Struct, eq=False):
+    finish: FinishReason | None = None
+    early: FinishReason | None = None
+    calls: int = 0
 
 
 class Normaliser:

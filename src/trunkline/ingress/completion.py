@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from trunkline.core.chat import ChatRequest
 from trunkline.core.events import (
@@ -79,13 +79,10 @@ class _Rest:
         return {"content": content or None, "refusal": refusal or None}
 
 
-class _Choice:
-    __slots__ = ("finish", "rest", "text")
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.finish = "stop"
-        self.rest: _Rest | None = None
+class _Choice(Struct, eq=False):
+    text: list[str] = []
+    finish: str = "stop"
+    rest: _Rest | None = None
 
     def members(self, index: int, *, legacy: bool) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self.text), "refusal": None}
@@ -101,11 +98,10 @@ class _Choice:
 class Collector:
     """Events in; `failed` or the completion's bytes out. `id` and `created` stand in where the upstream gave none."""
 
-    usage = Usage()
-    failed: Failed | None = None
-    cost_usd: float | None = None
-
     def __init__(self, request: ChatRequest, *, id: str, created: int) -> None:  # noqa: A002 - OpenAI's name
+        self.usage = Usage()
+        self.failed: Failed | None = None
+        self.cost_usd: float | None = None
         self._request = request
         self._id = id
         self._created = created

@@ -3,21 +3,20 @@
 import re
 from typing import Any
 
+from msgspec import Struct
+
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
 _LATIN_BYTES_PER_TOKEN = 4
 
 
-class TokenCount:
+class TokenCount(Struct, eq=False):
     """Counts text that comes in pieces: UTF-8 bytes ÷ 4, but one token for each CJK character."""
 
-    __slots__ = ("_cjk", "bytes")
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        """Of what is no CJK character."""
-        self._cjk = 0
+    bytes: int = 0
+    """Of what is no CJK character."""
+    cjk: int = 0
 
     def add(self, text: str) -> None:
         """Count a piece; where it was cut does not matter."""
@@ -25,7 +24,7 @@ class TokenCount:
             self.bytes += len(text)
             return
         cjk = len(_CJK.findall(text))
-        self._cjk += cjk
+        self.cjk += cjk
         self.bytes += (
             len(_CJK.sub("", text).encode("utf-8", "replace")) if cjk else len(text.encode("utf-8", "replace"))
         )
@@ -33,7 +32,7 @@ class TokenCount:
     @property
     def tokens(self) -> int:
         """The count so far, rounded up."""
-        return self._cjk - (-self.bytes // _LATIN_BYTES_PER_TOKEN)
+        return self.cjk - (-self.bytes // _LATIN_BYTES_PER_TOKEN)
 
 
 def count_tokens(text: str) -> int:

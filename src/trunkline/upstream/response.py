@@ -32,16 +32,16 @@ class Carrier(Protocol):
 class Response:
     """An answer; `core.ports.HttpResponse`."""
 
-    status = 0
-    error: HttpError | None = None
-    """How the exchange broke; raised by `read` once all that has come is read."""
-    _coding: Inflate | None = None
-    _plain = False
-    """The body is known to be as it is read: its first bytes were looked at."""
     _kind = b""
     _head: dict[bytes, bytes]
 
     def __init__(self, connection: Carrier, pieces: list[bytes]) -> None:
+        self.status = 0
+        self.error: HttpError | None = None
+        """How the exchange broke; raised by `read` once all that has come is read."""
+        self._coding: Inflate | None = None
+        self._plain = False
+        """The body is known to be as it is read: its first bytes were looked at."""
         self.connection: Carrier | None = connection
         """None: the exchange has ended."""
         self.pieces = pieces

@@ -23,6 +23,7 @@ from trunkline.storage.sql.engine import AsyncConnection, AsyncEngine
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
 
+sqlite3.register_adapter(bool, int)  # else it looks each one's class over, which takes as long as a tenth of a row
 BUSY_S = 10.0
 READERS = 4
 POOL = 12
