@@ -84,8 +84,9 @@ class ChatLine:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes, cut anywhere."""
-        if self._lone is not None and self._normaliser.speaking:
-            events = self._lone(data)
+        lone = self._lone
+        if lone is not None and self._normaliser.speaking:
+            events = lone(data)
             if events is not None:
                 self._frames = 2  # or more
                 return events

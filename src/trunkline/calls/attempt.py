@@ -177,10 +177,11 @@ class Attempt:
             self._held_bytes += len(data)
         else:
             self._whole_at = self._held_bytes = 0
+        take = self._take
         if line.ending:
             self._deadline.arm()
-            return not events or (self._take(events) and not line.over)
-        return not events or self._take(events)
+            return not events or (take(events) and not line.over)
+        return not events or take(events)
 
     async def _begin(self, pieces: list[bytes]) -> list[Event]:
         """Send the request and read; `pieces` are what has come of an unstreamed answer, or of an error."""

@@ -167,9 +167,10 @@ class ChatCall:
     def _piped(self, events: list[Event]) -> bool:
         if len(events) == 1 and type(event := events[0]) is TextDelta and event.choice in self._inline.spoken:
             self.meter.feed_text(event.text)  # nearly all of a stream that comes slowly
-            return self._tell(events)
-        events = self._metered(events)
-        return not events or self._tell(events)
+        else:
+            events = self._metered(events)
+        tell = self._tell
+        return not events or tell(events)
 
     async def close(self, end_reason: EndReason) -> None:
         """Let the upstream go and settle; `end_reason` is how the client's side ended."""

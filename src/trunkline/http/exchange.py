@@ -102,7 +102,8 @@ class Exchange:
         """Write a piece of a streamed answer, as one write; False: wait for `writable` before the next."""
         wire = self._wire
         if data and not self.gone:
-            wire.send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+            send = wire.send  # a method that is an attribute is found sooner so
+            send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
         return wire.waiting is None
 
     def writable(self) -> asyncio.Future[None] | None:

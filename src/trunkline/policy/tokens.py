@@ -3,20 +3,21 @@
 import re
 from typing import Any
 
-from msgspec import Struct
-
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
 _LATIN_BYTES_PER_TOKEN = 4
 
 
-class TokenCount(Struct, eq=False):
+class TokenCount:
     """Counts text that comes in pieces: UTF-8 bytes ÷ 4, but one token for each CJK character."""
 
-    bytes: int = 0
-    """Of what is no CJK character."""
-    cjk: int = 0
+    __slots__ = ("bytes", "cjk")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        """Of what is no CJK character."""
+        self.cjk = 0
 
     def add(self, text: str) -> None:
         """Count a piece; where it was cut does not matter."""

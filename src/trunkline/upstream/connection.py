@@ -144,12 +144,14 @@ class Connection(asyncio.Protocol):
             piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
             try:
-                more, error = take(piece), None
-            except Exception as raised:  # noqa: BLE001 - it is raised where `pipe` is awaited
-                more, error = False, raised
-            if not more:
+                if take(piece):
+                    return
+            except Exception as error:  # noqa: BLE001 - it is raised where `pipe` is awaited
                 self._take = None
                 self._wake(error)
+            else:
+                self._take = None
+                self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange as the way the connection went says."""
