@@ -158,6 +158,50 @@ async def test_comments_of_the_upstream_suspend_the_first_event_limit(tmp_path: 
             assert await events_of(await gate.ask(chat(stream=True))) == ("at last", "[DONE]")
 
 
+async def test_white_space_before_an_unstreamed_answer_suspends_the_limit(tmp_path: Path) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD)
+        for _ in range(15):
+            await peer.send(b"\n")
+            await asyncio.sleep(0.1)
+        await peer.send(b'{"choices":[{"index":0,"message":{"content":"at last"},"finish_reason":"stop"}]}')
+
+    async with raw_upstream(script) as upstream:
+        config = to_upstream(upstream.url, first_event_s=1.2, idle_s=1)
+        async with gateway(tmp_path, config) as gate:
+            answer = await gate.ask(chat())
+            assert answer.status == 200
+            assert b"at last" in await answer.body()
+
+
+@pytest.mark.parametrize(
+    ("said", "stream"),
+    [
+        (b"", True),
+        (chunk({"role": "assistant", "content": ""}), True),
+        (chunk({"content": "Half"}), True),
+        (b'{"choices":[{"index":0,', False),
+    ],
+)
+async def test_silence_counts_from_the_last_bytes_however_long_the_first_may_take(
+    tmp_path: Path, said: bytes, *, stream: bool
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + said)
+        await peer.gone()
+
+    first_event_s = 0.4 if said in (b"", b'{"choices":[{"index":0,') else 60
+    async with raw_upstream(script) as upstream:
+        config = to_upstream(upstream.url, first_event_s=first_event_s, idle_s=0.3)
+        async with gateway(tmp_path, config) as gate, asyncio.timeout(20):
+            answer = await gate.ask(chat(stream=stream))
+            body = await answer.body()
+            assert answer.status == (200 if b"Half" in said else 504)
+            assert b'"code":"upstream_timeout"' in body
+
+
 async def test_a_whole_answer_does_not_wait_for_an_upstream_that_stays_open(tmp_path: Path) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
