@@ -10,9 +10,10 @@ import asyncio
 import os
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from statistics import median
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import uvloop
@@ -28,6 +29,7 @@ from trunkline.upstream.client import Client
 from trunkline.upstream.connection import Connection
 from trunkline.upstream.pool import Origin
 
+T = TypeVar("T")
 ROUNDS = 5
 CONNECTIONS = 64
 CHUNKS = 200
@@ -50,19 +52,17 @@ def answer_whole() -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def answer_stream() -> bytes:
-    """Write a stream of CHUNKS chunks."""
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1790000000, "model": "real"}
+def answer_stream() -> list[bytes]:
+    """Write a stream of CHUNKS chunks, cut as they are sent."""
+    same = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1790000000, "model": "real"}
     pieces: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": {"content": "hello "}}]}] * CHUNKS
     pieces += [
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
         {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 200, "total_tokens": 209}},
     ]
-    lines = [b"data: %b\n\n" % msgspec.json.encode(head | piece) for piece in pieces] + [b"data: [DONE]\n\n"]
-    chunks = b"".join(b"%x\r\n%b\r\n" % (len(line), line) for line in lines)
-    return (
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n%b0\r\n\r\n" % chunks
-    )
+    lines = [b"data: %b\n\n" % msgspec.json.encode(same | piece) for piece in pieces] + [b"data: [DONE]\n\n"]
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    return [head, *(b"%x\r\n%b\r\n" % (len(line), line) for line in lines[:-1]), b"e\r\n%b\r\n0\r\n\r\n" % lines[-1]]
 
 
 class Nowhere(asyncio.Transport):
@@ -106,7 +106,7 @@ class Nowhere(asyncio.Transport):
 class Lab:
     """The application without sockets, and the clients that call it."""
 
-    def __init__(self, server: Any, key: str, *, stream: bool) -> None:
+    def __init__(self, server: Any, key: str, *, stream: bool, slow: bool = False) -> None:
         self.loop = asyncio.get_running_loop()
         self.left = 0
         self.open = 0
@@ -116,7 +116,9 @@ class Lab:
             b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:4000\r\ncontent-type: application/json\r\n"
             b"authorization: Bearer %b\r\ncontent-length: %d\r\n\r\n%b" % (key.encode(), len(body), body)
         )
-        self.answer = answer_stream() if stream else answer_whole()
+        reads = answer_stream() if stream else [answer_whole()]
+        self.reads = reads if slow else [b"".join(reads)]
+        """What the upstream sends; each is read by itself."""
         self.last = b"0\r\n\r\n" if stream else b""
         self.doors = [self.door(server) for _ in range(CONNECTIONS)]
 
@@ -134,7 +136,12 @@ class Lab:
     async def dial(self, origin: Origin, _where: str) -> Connection:
         """Open a connection to the upstream."""
         connection = Connection(origin)
-        connection.connection_made(Nowhere(lambda _data: self.loop.call_soon(connection.data_received, self.answer)))
+
+        def answer(_request: bytes) -> None:
+            for data in self.reads:
+                self.loop.call_soon(connection.data_received, data)
+
+        connection.connection_made(Nowhere(answer))
         return connection
 
     def told(self, door: FrontDoor, data: bytes) -> None:
@@ -161,8 +168,8 @@ class Lab:
         return (time.process_time() - begun) / calls * 1e6
 
 
-async def measure(calls: int, *, stream: bool) -> float:
-    """Run the application and measure."""
+async def measure(run: Callable[[Lab], Awaitable[T]], *, stream: bool, slow: bool = False) -> T:
+    """Start the application, warm it up, and measure."""
     with tempfile.TemporaryDirectory() as folder:
         tables = {
             "server": {"listen": "127.0.0.1:0", "data_dir": folder},
@@ -181,12 +188,17 @@ async def measure(calls: int, *, stream: bool) -> float:
             while not server.started and not task.done():  # noqa: ASYNC110 - the server has no event for it
                 await asyncio.sleep(0.01)
             made = await application.keys.create(KeyChanges(name="bench", budget=Budget(total=10**12)))
-            lab = Lab(server, made.token, stream=stream)
+            lab = Lab(server, made.token, stream=stream, slow=slow)
             Client._dial = lab.dial  # type: ignore[assignment,method-assign]  # noqa: SLF001 - no sockets
             await lab.run(CONNECTIONS * 4)
-            figures = [await lab.run(calls) for _ in range(ROUNDS)]
+            measured = await run(lab)
             server.should_exit = True
-    return median(figures)
+    return measured
+
+
+async def cost_of(calls: int, lab: Lab) -> float:
+    """Give the CPU microseconds of a call: the median of ROUNDS rounds."""
+    return median([await lab.run(calls) for _ in range(ROUNDS)])
 
 
 def main() -> None:
@@ -196,7 +208,7 @@ def main() -> None:
     parser.add_argument("--stream", action="store_true", help=f"streams of {CHUNKS} chunks in place of whole answers")
     asked = parser.parse_args()
     os.environ.setdefault("TRUNKLINE_ADMIN_KEY", "bench")
-    cost = uvloop.run(measure(asked.calls, stream=asked.stream))
+    cost = uvloop.run(measure(partial(cost_of, asked.calls), stream=asked.stream))
     print(f"{cost:.1f} us of CPU for a call{f', {cost / CHUNKS:.2f} for a chunk' if asked.stream else ''}")
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -218,7 +219,7 @@ async def test_a_picture_in_the_prompt_is_not_counted_as_text(gateway: Gateway) 
     ],
 )
 def test_what_is_set_aside_is_the_same_by_the_short_way(
-    price: Price | None, model: str, members: dict[str, object]
+    price: Price | None, model: str, members: dict[str, Any]
 ) -> None:
     pricing, request = Pricing(4096, PriceBook(read_price_table)), asked(**members)
     prices = pricing.prices(route(model, "gpt-4o-mini", price=price), time.time_ns() // 1_000_000)

@@ -64,7 +64,7 @@ def inside(monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
 async def test_the_next_exchange_may_begin_inside_the_callback_that_ends_the_one_before(
     client: Client, inside: Callable[[], str]
 ) -> None:
-    where = []
+    where: list[str] = []
 
     async def calls() -> None:
         for _ in range(5):
@@ -80,7 +80,7 @@ async def test_the_next_exchange_may_begin_inside_the_callback_that_ends_the_one
 
 @pytest.mark.parametrize("tail", [ANSWER, b"HTTP/1.1 200", b"junk", b"\r\n"])
 async def test_what_comes_behind_an_end_is_not_the_next_answer(client: Client, tail: bytes) -> None:
-    got = []
+    got: list[bytes] = []
 
     async def script(peer: Peer) -> None:
         await peer.request()
@@ -126,7 +126,7 @@ async def test_an_answer_may_be_closed_inside_the_callback_that_brings_it(client
 async def test_an_error_is_not_met_inside_the_callback_that_finds_it(
     client: Client, inside: Callable[[], str], how: str
 ) -> None:
-    where = []
+    where: list[str] = []
 
     async def script(peer: Peer) -> None:
         await peer.request()
@@ -162,7 +162,7 @@ async def test_an_error_is_not_met_inside_the_callback_that_finds_it(
 
 async def test_closing_the_client_wakes_all_when_all_is_closed(client: Client) -> None:
     """Else the first that is woken would begin anew while the others still look alive."""
-    seen = []
+    seen: list[list[bool]] = []
 
     async def script(peer: Peer) -> None:
         await peer.request()
