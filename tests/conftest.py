@@ -1,7 +1,9 @@
 """How the suite runs: what is collected, and how many workers do it."""
 
+import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Import nothing of a suite that is not asked for: only the fast one has the time that it takes."""
     suite = collection_path.relative_to(HERE).parts[:1] if collection_path.is_relative_to(HERE) else ()
     return True if suite and suite[0] in SUITES and f"not {suite[0]}" in config.option.markexpr else None
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Leave what hangs together in a cycle where it is."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

@@ -1,9 +1,8 @@
 """Our own task, on both loops: when its steps run, how it is cancelled, and that asyncio's code can live in it."""
 
 import asyncio
-import gc
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any
 
@@ -453,14 +452,6 @@ async def test_what_it_raises_reaches_who_is_told_of_the_end(kind: type[BaseExce
 
 class Held:
     """Something that a coroutine holds."""
-
-
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.parametrize("ending", ["returns", "raises", "is cancelled", "is told of an error"])

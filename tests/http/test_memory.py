@@ -5,7 +5,7 @@ import gc
 import json
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
@@ -48,14 +48,6 @@ async def upstream(peer: Peer) -> None:
             peer.reset()
         else:
             await peer.send(chunk({"content": "b"}) + chunk({}, "stop") + b"data: [DONE]\n\n")
-
-
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 async def whole(gate: Client, model: str, **headers: str) -> None:
