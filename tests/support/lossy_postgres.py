@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 COMMIT = b"COMMIT;"
@@ -30,7 +30,7 @@ class LossyPostgres:
         there, back = await asyncio.open_connection(self.host, self.port)
         self.ends |= {writer, back}
         losing, chosen = asyncio.Event(), False
-        with suppress(OSError):
+        try:
             async with asyncio.TaskGroup() as group:
                 answers = group.create_task(self._answers(there, writer, losing))
                 while data := await reader.read(1 << 16):
@@ -42,6 +42,8 @@ class LossyPostgres:
                             losing.set()
                     back.write(data)
                 answers.cancel()
+        except* OSError:
+            pass  # either side reset it; it comes in the task group's own group
         for end in (back, writer):
             end.transport.abort()
         await asyncio.sleep(0)
