@@ -142,37 +142,30 @@ async def test_after_the_grace_period_keepalives_come_and_the_failure_is_the_las
             assert b"[DONE]" not in body
 
 
-async def test_comments_of_the_upstream_suspend_the_first_event_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("alive", "answer", "stream"),
+    [
+        (b": working\n\n", chunk({"content": "at last"}, "stop") + b"data: [DONE]\n\n", True),
+        (b"\n", b'{"choices":[{"index":0,"message":{"content":"at last"},"finish_reason":"stop"}]}', False),
+    ],
+)
+async def test_an_upstream_that_shows_that_it_lives_suspends_the_first_event_limit(
+    tmp_path: Path, alive: bytes, answer: bytes, *, stream: bool
+) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(HEAD)
         for _ in range(15):
-            await peer.send(b": working\n\n")
+            await peer.send(alive)
             await asyncio.sleep(0.1)
-        await peer.send(chunk({"content": "at last"}, "stop") + b"data: [DONE]\n\n")
-
-    config = to_upstream("", first_event_s=1.2)
-    async with raw_upstream(script) as upstream:
-        config["providers"]["up"]["base_url"] = upstream.url
-        async with gateway(tmp_path, config) as gate:
-            assert await events_of(await gate.ask(chat(stream=True))) == ("at last", "[DONE]")
-
-
-async def test_white_space_before_an_unstreamed_answer_suspends_the_limit(tmp_path: Path) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(HEAD)
-        for _ in range(15):
-            await peer.send(b"\n")
-            await asyncio.sleep(0.1)
-        await peer.send(b'{"choices":[{"index":0,"message":{"content":"at last"},"finish_reason":"stop"}]}')
+        await peer.send(answer)
 
     async with raw_upstream(script) as upstream:
         config = to_upstream(upstream.url, first_event_s=1.2, idle_s=1)
         async with gateway(tmp_path, config) as gate:
-            answer = await gate.ask(chat())
-            assert answer.status == 200
-            assert b"at last" in await answer.body()
+            given = await gate.ask(chat(stream=stream))
+            assert given.status == 200
+            assert b"at last" in await given.body()
 
 
 @pytest.mark.parametrize(
