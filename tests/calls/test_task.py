@@ -2,71 +2,15 @@
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
+from task_run import Run, begin, called, turns, waiting
 
-from trunkline.calls.task import Task, Wake
+from trunkline.calls.task import Wake
 
 HERE: ContextVar[str] = ContextVar("HERE", default="nowhere")
-
-
-class Run:
-    """A task under test, begun in a callback as a protocol would, and what became of it."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.over = self.loop.create_future()
-        self.error: BaseException | None = None
-        self.task = Task(self.loop, coroutine, self.ended)
-
-    def ended(self, error: BaseException | None) -> None:
-        self.error = error
-        self.over.set_result(None)
-
-    async def begun(self) -> "Run":
-        await called(self.task.step)
-        return self
-
-    async def end(self) -> BaseException | None:
-        await asyncio.wait_for(self.over, 5)
-        assert self.task.done()
-        return self.error
-
-
-async def begin(coroutine: Coroutine[Any, Any, None]) -> Run:
-    return await Run(coroutine).begun()
-
-
-async def called(*callbacks: Any) -> None:
-    """Have the loop call them in one turn, outside of any task."""
-    loop = asyncio.get_running_loop()
-    done = loop.create_future()
-
-    def all_of_them() -> None:
-        for callback in callbacks:
-            callback()
-        done.set_result(None)
-
-    loop.call_soon(all_of_them)
-    await done
-
-
-async def turns(count: int = 3) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
-async def waiting(wake: Wake, seen: list[Any]) -> None:
-    seen.append("waits")
-    try:
-        await wake
-    except BaseException as error:
-        seen.append(type(error))
-        raise
-    seen.append("woken")
 
 
 async def test_the_first_step_is_taken_at_once() -> None:
@@ -320,99 +264,6 @@ async def test_locks_go_from_task_to_task() -> None:
     ends = [await run.end() for run in runs]
     assert seen == [0, 1, 3]
     assert [type(end) for end in ends] == [type(None), type(None), asyncio.CancelledError, type(None)]
-
-
-async def test_cancelling_before_the_first_step() -> None:
-    seen: list[Any] = []
-    run = Run(waiting(Wake(), seen))
-    assert run.task.cancel()
-    await run.begun()
-    assert isinstance(await run.end(), asyncio.CancelledError)
-    assert seen == []
-
-
-async def test_cancelling_itself_before_the_first_wait() -> None:
-    seen: list[Any] = []
-
-    async def itself() -> None:
-        run.task.cancel()
-        seen.append("still here")
-        await waiting(Wake(), seen)
-
-    run = Run(itself())
-    await run.begun()
-    assert isinstance(await run.end(), asyncio.CancelledError)
-    assert seen == ["still here", "waits", asyncio.CancelledError]
-
-
-@pytest.mark.parametrize("what", [Wake, asyncio.Future, lambda: asyncio.sleep(0)], ids=["wake", "future", "nothing"])
-async def test_cancelling_while_it_waits(what: Callable[[], Awaitable[None]]) -> None:
-    seen: list[Any] = []
-
-    async def waits() -> None:
-        try:
-            await what()
-        except asyncio.CancelledError:
-            seen.append("cancelled")
-            raise
-
-    run = Run(waits())
-    await called(run.task.step, run.task.cancel, run.task.cancel, lambda: seen.append("after"))
-    assert isinstance(await run.end(), asyncio.CancelledError)
-    assert seen == ["after", "cancelled"]
-    assert run.task.cancelling() == 2
-    assert run.task.cancel() is False
-    assert run.task.cancelling() == 2
-    await turns()
-
-
-async def test_cancelling_once_more_while_it_cleans_up() -> None:
-    seen: list[Any] = []
-
-    async def stubborn() -> None:
-        for _ in range(2):
-            try:
-                await Wake()
-            except asyncio.CancelledError:
-                seen.append(run.task.uncancel())
-        await asyncio.sleep(0)
-
-    run = await begin(stubborn())
-    run.task.cancel()
-    await turns()
-    run.task.cancel()
-    assert await run.end() is None
-    assert seen == [0, 0]
-    assert run.task.uncancel() == 0
-
-
-@pytest.mark.parametrize("first", ["wake", "error", "cancel"])
-async def test_cancelling_in_the_turn_in_which_it_is_woken(first: str) -> None:
-    """From a running task, so that waking is for the next turn: cancelling wins, once, whichever was first."""
-    seen: list[Any] = []
-    wake = Wake()
-    run = await begin(waiting(wake, seen))
-    if first == "cancel":
-        run.task.cancel()
-        wake.wake()
-    else:
-        wake.wake(ValueError() if first == "error" else None)
-        run.task.cancel()
-    assert isinstance(await run.end(), asyncio.CancelledError)
-    assert seen == ["waits", asyncio.CancelledError]
-    await turns()
-
-
-async def test_cancelling_in_the_turn_in_which_a_future_is_done() -> None:
-    future = asyncio.get_running_loop().create_future()
-
-    async def waits() -> None:
-        await future
-
-    run = await begin(waits())
-    future.set_result(None)
-    run.task.cancel()
-    assert isinstance(await run.end(), asyncio.CancelledError)
 
 
 async def test_context_variables_are_each_task_s_own() -> None:
