@@ -39,15 +39,8 @@ class Wire(Protocol):
 class Exchange:
     """A request whose body is whole, and the answer to it. The handler's task is cancelled when the client leaves."""
 
-    # What few exchanges come to, so that it costs the others nothing.
-    interrupted = False
-    """The server is going down: end the answer now."""
-    stopped: Failed | None = None
-    """Why the answer is to end now, where an operator wants it to."""
-    streaming = False
-    _chunked = False
-    task: Task | None = None
-    body = b""
+    __slots__ = ("_chunked", "_wire", "body", "gone", "headers", "interrupted", "method", "path", "query", "responded",
+                 "stopped", "streaming", "task")  # fmt: skip
 
     def __init__(self, wire: Wire, method: str, path: str, query: bytes, headers: Mapping[bytes, bytes]) -> None:
         self._wire = wire
@@ -55,9 +48,15 @@ class Exchange:
         self.path = path
         self.query = query
         self.headers = headers
-        self.responded = False
+        self.body = b""
+        self.task: Task | None = None
+        self.responded = self.streaming = self._chunked = False
         self.gone = False
         """The client has left."""
+        self.interrupted = False
+        """The server is going down: end the answer now."""
+        self.stopped: Failed | None = None
+        """Why the answer is to end now, where an operator wants it to."""
 
     @property
     def peer(self) -> str:
