@@ -73,6 +73,20 @@ async def test_tokens_are_corrected_at_the_end(limiter: RateLimiter) -> None:
     assert (verdict.short, verdict.tokens.remaining) == (None, 50)
 
 
+async def test_whoever_leaves_while_a_stream_is_counted_holds_none(limiter: RateLimiter) -> None:
+    key = a_key(streams=2)
+    for turns in range(40):
+        taking = asyncio.ensure_future(limiter.take(key, tokens=0, images=0, streams=1))
+        for _ in range(turns % 10):
+            await asyncio.sleep(0)
+        if not taking.cancel():
+            limiter.end((await taking)[1], 0)
+        await asyncio.wait([taking])
+    await settled()
+    verdicts = [(await limiter.take(key, tokens=0, images=0, streams=1))[0] for _ in range(3)]
+    assert [verdict.short for verdict in verdicts] == [None, None, "streams"]
+
+
 async def test_streams_are_given_back(limiter: RateLimiter) -> None:
     key = a_key(streams=2)
     passes = [await limiter.take(key, tokens=0, images=0, streams=1) for _ in range(3)]

@@ -1,6 +1,7 @@
 """The connection to Valkey or Redis, as everything that replicas share uses it."""
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 from trunkline.core.errors import GatewayError
 
@@ -27,6 +28,17 @@ def connect(url: str, connections: int = CONNECTIONS) -> "tuple[Redis, tuple[typ
     except ImportError:
         told = "Valkey needs the extra: pip install 'trunkline[scale]'."
         raise GatewayError("storage_unavailable", told) from None
+
+    class Heeding(Redis):
+        async def execute_command(self, *args: Any, **options: Any) -> Any:
+            # It writes under `asyncio.wait_for`, which before Python 3.12 gives a result in place of a cancellation.
+            task = asyncio.current_task()
+            cancels = task.cancelling() if task else 0
+            answer = await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            if task and task.cancelling() > cancels:
+                raise asyncio.CancelledError
+            return answer
+
     pool = BlockingConnectionPool.from_url(
         url.replace("valkey", "redis", 1),
         max_connections=connections,
@@ -35,4 +47,4 @@ def connect(url: str, connections: int = CONNECTIONS) -> "tuple[Redis, tuple[typ
         socket_connect_timeout=WAIT_S,
         retry=Retry(NoBackoff(), 1),  # after a restart of Valkey every pooled connection is dead once
     )
-    return Redis.from_pool(pool), (RedisError, OSError)
+    return Heeding.from_pool(pool), (RedisError, OSError)

@@ -7,6 +7,7 @@ process, and those of a process that has not been heard of for `ALIVE_S` do not 
 import asyncio
 import logging
 import secrets
+from functools import partial
 from typing import Any
 
 from trunkline.core.errors import GatewayError
@@ -133,15 +134,20 @@ class ValkeyRates:
         arguments = [-1 if limit is None else limit for limit in limits]
         if self.away:
             return self._uncounted(key, tokens)
-        try:
-            answer: list[int] = await self._take(
+        taking: asyncio.Future[list[int]] = asyncio.ensure_future(
+            self._take(
                 keys=[*(_window(key.id, kind) for kind in KINDS), _streams(key.id)],
                 args=[*arguments, 1, tokens, images, streams, self._process],
             )
+        )
+        try:
+            short, wait, slot, *left = await asyncio.shield(taking)
+        except asyncio.CancelledError:  # whoever leaves now may be counted
+            taking.add_done_callback(partial(self._give_back, key.id, tokens, streams))
+            raise
         except self._errors as error:
             self._lost(error)
             return self._uncounted(key, tokens)
-        short, wait, slot, *left = answer
         passed = Passed(key.id, slot, tokens, streams)
         if short:
             kinds: tuple[RateKind, ...] = (*KINDS, "streams")
@@ -171,6 +177,14 @@ class ValkeyRates:
             ended[0] += more
             ended[1] += passed.streams
             self._news.set()
+
+    def _give_back(self, key_id: str, tokens: int, streams: int, taken: "asyncio.Future[list[int]]") -> None:
+        """End a call that left while it was counted."""
+        if taken.cancelled() or taken.exception() is not None:
+            return
+        short, _, slot, *_ = taken.result()
+        if not short:
+            self.end(Passed(key_id, slot, tokens, streams), 0)
 
     async def run(self) -> None:
         """Hand in the ends of calls, and say that this process lives, until cancelled."""
