@@ -205,7 +205,8 @@ class Normaliser:
         self._begin(out)
         choice = self._choice(event.choice)
         if choice.finish is not None and not isinstance(event, MediaReady):
-            self._notes.add("delta_after_finish")
+            if not (isinstance(event, ToolCallDelta) and event.arguments == "{}"):  # what a call without any gets last
+                self._notes.add("delta_after_finish")
             choice.early, choice.finish = choice.finish, None
         if isinstance(event, ToolCallStarted):
             if event.call != choice.calls:

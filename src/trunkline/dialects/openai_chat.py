@@ -94,6 +94,7 @@ class ChatDecoder:
         elif self._whole and not self._ended:
             self._end(out)
         for state in self.states:
+            state.fill(out)
             state.close(out)
         usage = self._counted if isinstance(self._counted, Usage) else read_usage(self._counted)
         if usage is not None:

@@ -71,6 +71,7 @@ class AnswerDecoder(ABC, Generic[S]):
     def close(self) -> list[Event]:
         """Give what was held back."""
         for state in self._states:
+            state.fill(self._out)
             state.close(self._out)
         return self._take()
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from trunkline.core.errors import UpstreamError
-from trunkline.core.events import Event, Extras, Finished, MediaReady, ReasoningDelta, RefusalDelta, TextDelta
+from trunkline.core.events import Event, Extras, Finished, FinishReason, MediaReady, ReasoningDelta, RefusalDelta, TextDelta
 from trunkline.core.finish import is_failure, is_known, read_finish
 from trunkline.core.media import Media, MediaKind
 from trunkline.core.notes import Notes
@@ -31,8 +31,8 @@ class ChoiceReader:
     """What is remembered of one choice, and how its deltas are read."""
 
     __slots__ = (
-        "_calls", "_growing", "_links", "_notes", "_salt", "_thought", "_tools", "chars", "cumulative", "finished",
-        "index", "join", "media", "recent", "shorten_at",
+        "_calls", "_growing", "_links", "_notes", "_salt", "_thought", "_tools", "chars", "cumulative", "index", "join",
+        "media", "reason_told", "recent", "shorten_at",
     )  # fmt: skip
 
     def __init__(self, index: int, salt: str, notes: Notes, tools: Raw | None = None) -> None:
@@ -50,7 +50,7 @@ class ChoiceReader:
         self.shorten_at = 2 * _KEPT_CHARS
         self.media = _NO_MEDIA
         self._links: list[Media] = []
-        self.finished = False
+        self.reason_told: FinishReason | None = None  # why it ended, as far as anybody knows
 
     @property
     def calls(self) -> ToolCalls:
@@ -214,7 +214,6 @@ class ChoiceReader:
         if reason is None:
             return None
         self._release(out)
-        self.finished = True
         if not is_known(word):
             self._notes.add("finish_spelling", line, word)
         if self.calls.pending:
@@ -225,19 +224,27 @@ class ChoiceReader:
             if reason == "stop":
                 self._notes.add("finish_for_tools", line)
             reason = "tool_calls"
+        self.reason_told = reason
         out.append(Finished(reason, self.index))
         return None
 
     def end(self, out: list[Event]) -> UpstreamError | None:
         """Read the end of an answer without a finish: calls are whole, or the answer is cut."""
         self._release(out)
-        if self.finished or not self.calls.pending:
+        self.fill(out)
+        if self.reason_told is not None or not self.calls.pending:
             return None
         self.calls.settle(out)
         if not self.calls.complete:
             return UpstreamError("upstream_incomplete", "the upstream's answer ends within a tool call", 502)
         self.calls.close(out)
+        self.calls.fill(out)
         return _NAMELESS if self.calls.nameless else None
+
+    def fill(self, out: list[Event]) -> None:
+        """Give calls without arguments `{}`, when no more comes of a choice that has a finish: some finish early."""
+        if self.reason_told is not None and self._calls is not None and self._calls.fill(out):
+            out.append(Finished(self.reason_told, self.index))
 
     def close(self, out: list[Event]) -> None:
         """Give what was held back; a call whose arguments never came has begun nevertheless."""
@@ -260,7 +267,7 @@ class ChoiceReader:
         self.media |= {key}
         if media.url and media.url in "".join(self.recent):
             out.append(MediaReady(msgspec.structs.replace(media, in_text=True), self.index))
-        elif wait and media.url.startswith("http") and not self.finished:
+        elif wait and media.url.startswith("http") and self.reason_told is None:
             self._links.append(media)
         else:
             out.append(MediaReady(media, self.index))

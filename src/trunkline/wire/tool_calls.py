@@ -133,17 +133,21 @@ class ToolCalls:
         return [other for other in self._names if other.startswith(name)] == [name]
 
     def close(self, out: list[Event]) -> None:
-        """Finish the choice: what was not told is told, calls without arguments get `{}`."""
+        """Finish the choice: what was not told is told."""
         self.settle(out)
         self.tell(out)
-        for call in self._calls:
-            if call.number >= 0 and call.silent and call.kind != "custom":
-                if not call.empty:
-                    self._notes.add("tool_arguments_empty")
-                out.append(ToolCallDelta(call.number, "{}", self._choice))
-                call.silent, call.complete = False, True
         if self.nameless:
             self._notes.add("tool_call_unannounced")
+
+    def fill(self, out: list[Event]) -> bool:
+        """Give calls without arguments `{}`, now that none can come; say whether there are any."""
+        silent = [call for call in self._calls if call.number >= 0 and call.silent and call.kind != "custom"]
+        for call in silent:
+            if not call.empty:
+                self._notes.add("tool_arguments_empty")
+            out.append(ToolCallDelta(call.number, "{}", self._choice))
+            call.silent, call.complete = False, True
+        return bool(silent)
 
     def settle(self, out: list[Event]) -> None:
         """Say that no more fragments come: what was in doubt is told."""
