@@ -221,10 +221,10 @@ class Normaliser:
     def _finish(self, event: Finished, out: list[Event]) -> None:
         self._begin(out)
         choice = self._choice(event.choice)
-        if choice.finish is None:
-            choice.finish = event.reason
-        else:
+        if choice.finish is not None:
             self._notes.add("finish_repeated")
+        if choice.finish in {None, "stop"}:  # what is said for want of anything better
+            choice.finish = event.reason
 
     def _end(self, out: list[Event]) -> None:
         if not self._choices and not self._started:
@@ -236,7 +236,8 @@ class Normaliser:
         for index, choice in enumerate(self._choices):
             if choice.finish is None:
                 self._notes.add("finish_missing")
-                choice.finish = choice.early or ("tool_calls" if choice.calls else "stop")
+                early = choice.early or "stop"
+                choice.finish = "tool_calls" if choice.calls and early == "stop" else early
             out.append(Finished(choice.finish, index))
         if self._usage is not None:
             out.append(self._usage)

@@ -53,6 +53,7 @@ class ChatDecoder:
         self._pieces = False  # the answer comes in objects without choices
         self._pending: UpstreamError | None = None  # a task was begun; its answer may yet come
         self._counted: Any = None
+        self._timed = False  # what is counted are llama.cpp's timings: so far, and only as long as there is no usage
         self._kept: tuple[Any, ...] = _NONE_KEPT
 
     def feed(self, frames: list[Frame]) -> list[Event]:
@@ -293,16 +294,16 @@ class ChatDecoder:
             if as_dict(value):
                 self._notes.add("usage_zero")
             return
-        if self._counted is not None:
+        if self._counted is not None and not self._timed:
             self._notes.add("usage_repeated")
-        self._counted = usage
+        self._counted, self._timed = usage, False
 
     def _counts(self, chunk: Chunk, out: list[Event]) -> None:
         """Read usage in the places that single providers have for it."""
         if chunk.usageMetadata is not None:
             self._usage(chunk.usageMetadata)
-        elif chunk.timings is not None and self._counted is None:
-            self._usage(chunk.timings)
+        elif (self._counted is None or self._timed) and as_count(as_dict(chunk.timings).get("predicted_n")):
+            self._counted, self._timed = chunk.timings, True
         groq = as_dict(chunk.x_groq)
         if groq.get("usage"):
             self._usage(groq.get("usage"))

@@ -38,11 +38,13 @@ _CODES = ("code", "status_code", "statusCode", "errcode", "error_code", "err_cod
           "errno", "retcode", "__type")  # fmt: skip
 _MESSAGES = ("message", "msg", "error_msg", "errmsg", "err_msg", "retmsg", "ret_msg", "errorMessage", "status_msg",
              "error_description", "detail", "error", "reason", "title", "text", "content", "fail_reason",
-             "failure_reason", "error_message", "Message", "faultstring", "exception", "err", "errorText")  # fmt: skip
+             "failure_reason", "error_message", "Message", "faultstring", "exception", "err", "errorText",
+             "Msg")  # fmt: skip
 _BESIDE = ("message", "msg", "error_description", "detail")
-_ERRORS = ("error", "detail", "errors", "fault", "exception", "err", "error_info")
-_ENVELOPES = ("data", "response", "result", "header", "body")
+_ENVELOPES = ("data", "response", "result", "header", "body", "Response")
+_SOUNDS = re.compile(r"err(or|msg|_|$)|.*(error|exception)$", re.IGNORECASE)  # `ErrorMsg`, `throttlingException`
 _FINE = (None, 0, "0", 200, "200", "", "success", "Success", "SUCCESS", "ok", "OK")
+_WELL = {"ok", "success"}
 _FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
@@ -53,7 +55,9 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECAS
 def is_error(value: dict[str, Any]) -> bool:
     """Say whether a JSON object without an answer in it is an error in any of the known shapes."""
     named = any(as_text(value.get(name)).lower() in ERROR_EVENTS for name in ("object", "type", "event"))
-    if named or any(value.get(name) for name in _ERRORS) or False in (value.get("success"), value.get("ok")):
+    if named or _sounding(value) or value.get("detail") or value.get("fault"):
+        return True
+    if False in (value.get("success"), value.get("ok")):
         return True
     code = next((value[name] for name in _CODES if name in value), None)
     if code not in _FINE:
@@ -64,9 +68,15 @@ def is_error(value: dict[str, Any]) -> bool:
         return True
     return (
         bool(value)
+        and (as_text(value.get("message")) or as_text(value.get("msg"))).lower() not in _WELL
         and set(value) <= {"message", "Message", "msg", "status", "code", "id", "request_id"}
         and not is_pending(value)
     )
+
+
+def _sounding(value: dict[str, Any]) -> dict[str, Any]:
+    """Give the members whose names sound like an error, and that say something."""
+    return {name: item for name, item in value.items() if item not in _FINE and item and _SOUNDS.match(name)}
 
 
 def _enveloped(value: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +84,7 @@ def _enveloped(value: dict[str, Any]) -> dict[str, Any]:
     inners = [as_dict(value.get(name)) for name in _ENVELOPES]
     told = as_dict(value.get("header")) or as_dict(value.get("ret"))
     bad = {"error": told} if told.get("code") not in _FINE and (told.get("message") or told.get("msg")) else {}
-    return next((inner for inner in inners if inner.get("error")), bad)
+    return next((inner for inner in inners if inner.get("error") or inner.get("Error")), bad)
 
 
 def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:
@@ -115,6 +125,7 @@ def read_error(value: Any, status: int | None = None, retry_after: str = "") -> 
     for name in (
         "error",
         "error",
+        "Error",
         "detail",
         "error",
         "base_resp",
@@ -124,6 +135,8 @@ def read_error(value: Any, status: int | None = None, retry_after: str = "") -> 
         "data" if told else "",
     ):
         body = _object(body.get(name)) or body
+    if body is outer:
+        body = next(({"type": name, **item} for name, item in _sounding(outer).items() if type(item) is dict), outer)
     said = outer.get("error")
     message = _message(said if type(said) is str else "", body, outer, value)
     code = next((name for holder in (body, outer) for key in _CODES if (name := as_name(holder.get(key)))), "")

@@ -7,7 +7,16 @@ import msgspec
 from msgspec import Raw
 
 from trunkline.core.errors import UpstreamError
-from trunkline.core.events import Event, Extras, Finished, FinishReason, MediaReady, ReasoningDelta, RefusalDelta, TextDelta
+from trunkline.core.events import (
+    Event,
+    Extras,
+    Finished,
+    FinishReason,
+    MediaReady,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+)
 from trunkline.core.finish import is_failure, is_known, read_finish
 from trunkline.core.media import Media, MediaKind
 from trunkline.core.notes import Notes
@@ -243,8 +252,12 @@ class ChoiceReader:
 
     def fill(self, out: list[Event]) -> None:
         """Give calls without arguments `{}`, when no more comes of a choice that has a finish: some finish early."""
-        if self.reason_told is not None and self._calls is not None and self._calls.fill(out):
-            out.append(Finished(self.reason_told, self.index))
+        if self.reason_told is None or self._calls is None:
+            return
+        self._calls.close(out)
+        if self._calls.fill(out):
+            called = self.reason_told == "stop" and self._calls.complete
+            out.append(Finished("tool_calls" if called else self.reason_told, self.index))
 
     def close(self, out: list[Event]) -> None:
         """Give what was held back; a call whose arguments never came has begun nevertheless."""

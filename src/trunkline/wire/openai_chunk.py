@@ -156,6 +156,8 @@ def _mend_choice(choice: dict[str, Any]) -> dict[str, Any]:
 
 def _mend_delta(delta: dict[str, Any]) -> dict[str, Any]:
     calls = _unquoted(delta.get("tool_calls"))
+    if type(calls) is dict and calls and all(type(item) is dict and key.isdigit() for key, item in calls.items()):
+        calls = list(calls.values())
     mended = {
         **delta,
         "tool_calls": [_named(item) for item in dicts(calls if type(calls) is list else [calls])] or None,

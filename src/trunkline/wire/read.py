@@ -19,15 +19,16 @@ def as_name(value: Any) -> str:
 
 
 def as_count(value: Any) -> int:
-    """Give a whole number ≥ 0 from a number or a string of digits; 0 for anything else."""
+    """Give a whole number ≥ 0 from a number, also one written as a string; 0 for anything else."""
     if value is None:
         return 0
     if type(value) is int:
         return value if 0 <= value < _MAX_COUNT else 0
     if type(value) is float:
         return int(value) if 0 <= value < _MAX_COUNT else 0
-    if type(value) is str and value.isascii() and value.isdigit() and len(value) < 16:
-        return int(value)
+    if type(value) is str and value.isascii() and len(value) < 16:
+        whole, point, part = value.partition(".")
+        return int(whole) if whole.isdigit() and (part.isdigit() or not point) else 0
     return 0
 
 

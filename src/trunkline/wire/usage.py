@@ -38,6 +38,8 @@ class _Usage(Struct):
     promptTokens: Any = None  # noqa: N815 - as on the wire
     completionTokens: Any = None  # noqa: N815 - as on the wire
     totalTokens: Any = None  # noqa: N815 - as on the wire
+    inputTokens: Any = None  # noqa: N815 - as on the wire
+    outputTokens: Any = None  # noqa: N815 - as on the wire
     video_tokens: Any = None
     reasoning_tokens: Any = None
     cache_read_input_tokens: Any = None
@@ -100,10 +102,12 @@ def read_usage(value: Any) -> Usage | None:
     if raw is None:
         return None
     read, written = as_count(raw.cache_read_input_tokens), as_count(raw.cache_creation_input_tokens)
-    prompt = _first(raw.prompt_tokens, raw.promptTokens, raw.promptTokenCount)
+    prompt = _first(raw.prompt_tokens, raw.promptTokens, raw.inputTokens, raw.promptTokenCount)
     if not prompt:  # these names come with what the cache held beside them
         prompt = (as_count(raw.input_tokens) + read + written) or as_count(raw.prompt_n) + as_count(raw.cache_n)
-    completion = _first(raw.completion_tokens, raw.output_tokens, raw.completionTokens, raw.video_tokens)
+    completion = _first(
+        raw.completion_tokens, raw.output_tokens, raw.completionTokens, raw.outputTokens, raw.video_tokens
+    )
     if not completion:
         completion = as_count(raw.candidatesTokenCount) + as_count(raw.thoughtsTokenCount) or as_count(raw.predicted_n)
     total = _first(raw.total_tokens, raw.totalTokens, raw.totalTokenCount)
