@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from film_provider import FilmProvider
-from gateway_process import Home, film, to_films
+from gateway_process import Home, film, stopped_in, to_films
 from media_gateway import deltas, heard, media_of, numbered
 from raw_upstream import raw_upstream
 from replicas import ask_text, several
@@ -42,9 +42,8 @@ async def test_a_peer_takes_a_film_over(
     home: Home, provider: FilmProvider, state: JobState, script: dict[str, int]
 ) -> None:
     async with home.gateway("a") as first, home.gateway("b") as second, home.books() as books:
-        answer = await first.ask(film(script))
+        answer = await stopped_in(state, first, books, script)
         job_id, stream_id = answer.headers["x-trunkline-job-id"], answer.headers["x-trunkline-stream-id"]
-        await books.reached(job_id, state)
         first.kill()
         killed = time.monotonic()
         begun = await heard(answer)
@@ -56,9 +55,10 @@ async def test_a_peer_takes_a_film_over(
         assert [number for number, _ in events] == list(range(len(events)))
         shown = await second.get(media_of(events)["outputs"][0].removeprefix("http://gateway"))
         assert (await shown.body())[4:8] == FILM
-        [row] = await books.rows()
-    assert (row.job_id, row.end_reason) == (job_id, "completed")
-    assert len(provider.submits) == 1
+        rows = await books.rows()
+    assert job_id in {row.job_id for row in rows}
+    assert {row.end_reason for row in rows} == {"completed"}
+    assert len(provider.submits) == len(rows)
 
 
 async def test_a_stopped_replica_that_wakes_up_changes_nothing(home: Home, provider: FilmProvider) -> None:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway import Client
+from gateway import Answer, Client
 from job_tools import opened
 
 from trunkline.core.jobs import Job, JobState
@@ -140,6 +140,21 @@ class Books:
             while len(rows := await self.money.rows(limit=10_000, **where)) < number:  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.05)
             return rows
+
+
+async def stopped_in(state: JobState, gate: Process, books: Books, script: Mapping[str, Any]) -> Answer:
+    """Ask for films until the process stands still while one is in this state; give its answer. Then kill it."""
+    states: tuple[JobState, ...] = ("queued", "submitting", "running", "storing", "completed")
+    while True:  # it may pass through a state faster than it is seen
+        answer = await gate.ask(film(script))
+        job_id = answer.headers["x-trunkline-job-id"]
+        await books.reached(job_id, *states[states.index(state) :])
+        gate.kill(signal.SIGSTOP)
+        await asyncio.sleep(0.2)  # what the database had been asked for is done
+        if (await books.reached(job_id, *states)).state == state:
+            return answer
+        gate.kill(signal.SIGCONT)
+        await answer.body()
 
 
 def toml(value: Any) -> str:

@@ -28,6 +28,7 @@ class S3Server(Stoppable):
             *("-s3", f"-s3.config={home}/s3.json", f"-s3.port={self.port}"),
             *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"),
             *("-master.telemetry=false", "-volume.max=20", "-master.volumeSizeLimitMB=64"),
+            *("-s3.port.iceberg=0", "-s3.port.lance=0"),  # else on fixed ports, one server a machine
         ]
 
     def start(self) -> None:
