@@ -107,8 +107,16 @@ def whole() -> Callable[[bytes], list[bytes]]:
     """Make the whole way from an upstream's bytes to a client's."""
     line = ChatLine(DIALECT, Notes(), salt="0123456789ab")
     meter = Meter(request(), Caller("r-0123456789ab"), NOBODY)
-    inline, encode = InlineMedia(), encoder()
-    return lambda data: encode(inline.feed(meter.feed(line.feed(data))))
+    inline, write = InlineMedia(), ChunkEncoder(request(), id="chatcmpl-1", created=1)
+
+    def step(data: bytes) -> list[bytes]:
+        said = line.lone(data)
+        if isinstance(said, str):
+            meter.feed_text(said)
+            return [write.text(said) or b""]
+        return list(write.encode(inline.feed(meter.feed(line.feed(data, lone=False) if said is None else said))))
+
+    return step
 
 
 STATIONS = (

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Raw
 
-from trunkline.core.dialect import ChatDialect, Lone
-from trunkline.core.events import Event, Failed, Usage, UsageReported
+from trunkline.core.dialect import ChatDialect, Lone, Said
+from trunkline.core.events import Event, Failed, TextDelta, Usage, UsageReported
 from trunkline.core.notes import Notes
 from trunkline.core.quirk import EventFilter
 from trunkline.core.stream import Normaliser
@@ -46,7 +46,8 @@ class ChatLine:
         self._reader: Reader | None = None  # an answer that comes whole needs none
         self._fresh = True
         self._certain = False
-        self._lone: Lone | None = None
+        self._short: Lone | None = None
+        self._lone: Lone | None = None  # the same, while the answer is one that it can read on
         self._head = b""
         self._unread = ""
         self._frames = 0
@@ -82,20 +83,28 @@ class ChatLine:
         told = [] if self.over else [event for event in self._decoder.close() if isinstance(event, UsageReported)]
         return told[-1].usage if told else self._normaliser.held_usage
 
-    def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes, cut anywhere."""
+    def lone(self, data: bytes) -> Said | None:
+        """Take the next bytes if they are a chunk like those before it, as nearly all are that come slowly."""
         lone = self._lone
-        if lone is not None and self._normaliser.speaking:
-            events = lone(data)
-            if events is not None:
-                self._frames = 2  # or more
-                return events
+        if lone is None:
+            return None
+        said = lone(data)
+        if said is not None:
+            self._frames = 2  # or more
+        return said
+
+    def feed(self, data: bytes, *, lone: bool = True) -> list[Event]:
+        """Take the next bytes, cut anywhere; `lone`: which may be one chunk."""
+        said = self.lone(data) if lone else None
+        if said is not None:
+            return [TextDelta(said)] if isinstance(said, str) else said
         reader = self._reader
         frames = self._open(data) if self._fresh or reader is None else reader.feed(data)
         return self._run(frames) if frames else []
 
     def close(self, broken: str = "", *, whole: bool = False, labelled: bool = False) -> list[Event]:
         """Say that no more bytes come; see `Normaliser.close`. `labelled`: as one JSON value, which then is whole."""
+        self._lone = None
         head, self._head = self._head, b""
         frames = self._reading().feed(head) if head else []
         if self._reader is not None:
@@ -121,6 +130,7 @@ class ChatLine:
 
     def fail(self, failed: Failed) -> list[Event]:
         """End the stream with a failure that is not the bytes' own, such as a time limit."""
+        self._lone = None
         return self._normaliser.feed([failed])
 
     def _reading(self) -> Reader:
@@ -166,6 +176,7 @@ class ChatLine:
         if frames and frames[-1].kind == "too_large" and not self.over:
             out += self._normaliser.feed([Failed("upstream_malformed", "the upstream sent an event that is too large")])
         self.ending = self._normaliser.finished or self._normaliser.over
+        self._lone = self._short if self._normaliser.speaking else None
         return out
 
     def _filtered(self, events: list[Event], *, last: bool = False) -> list[Event]:
@@ -184,7 +195,7 @@ class ChatLine:
             self._certain = self._certain or bool(events)
             if self._certain:
                 if self.dialect.lone is not None and self.checks is None and not self._filters:
-                    self._lone = self.dialect.lone(self._reader, self._decoder)
+                    self._short = self.dialect.lone(self._reader, self._decoder)
                 return events + self._decoder.feed(frames[at + 1 :])
         return events
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from trunkline.calls.deadline import Deadline
 from trunkline.calls.upstreams import Upstreams, retry_after
 from trunkline.core.chat import ChatRequest, UpstreamRequest
+from trunkline.core.dialect import Said
 from trunkline.core.errors import GatewayError, UpstreamError
 from trunkline.core.events import Event, Failed, Usage
 from trunkline.core.notes import Notes
@@ -20,8 +21,8 @@ from trunkline.quirks import QUIRKS
 from trunkline.routing import order
 from trunkline.wire.frame import MAX_EVENT_BYTES
 
-Take = Callable[[list[Event]], bool]
-"""Takes events; False: no more for now."""
+Take = Callable[[Said], bool]
+"""Takes events, or the text that is all that was said; False: no more for now."""
 ERROR_BODY_BYTES = 1024 * 1024
 LARGE_BYTES = 1 << 20
 """Answers, and events, longer than this are read one in a turn of the loop: a picture of 20 MB takes some 20 ms."""
@@ -170,14 +171,18 @@ class Attempt:
         if self._held_bytes > LARGE_BYTES and b"}" in data:
             self._later = data
             return False
-        line = self._line
-        events = line.feed(data)
+        line, take = self._line, self._take
+        said = line.lone(data)
+        if isinstance(said, str):
+            self._alive_at = self._loop.time()
+            self._held_bytes = 0
+            return take(said)
+        events = line.feed(data, lone=False) if said is None else said
         self._alive_at = self._loop.time()
         if not events:
             self._held_bytes += len(data)
         else:
             self._whole_at = self._held_bytes = 0
-        take = self._take
         if line.ending:
             self._deadline.arm()
             return not events or (take(events) and not line.over)

@@ -13,8 +13,9 @@ from trunkline.calls.meter import CacheUse, Meter
 from trunkline.calls.upstreams import Upstreams
 from trunkline.core.caller import Caller
 from trunkline.core.chat import ChatRequest
+from trunkline.core.dialect import Said
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Event, Failed, TextDelta, Usage
+from trunkline.core.events import Event, Failed, Usage
 from trunkline.core.money import END_OF_CODE, EndReason, usd
 from trunkline.core.route import Route, RouteTarget
 from trunkline.core.secret import SHORT_CHARS
@@ -164,13 +165,16 @@ class ChatCall:
             del self._tell  # who takes holds this call: without a cycle both go at once
         return attempt.over
 
-    def _piped(self, events: list[Event]) -> bool:
-        if len(events) == 1 and type(event := events[0]) is TextDelta and event.choice in self._inline.spoken:
-            self.meter.feed_text(event.text)  # nearly all of a stream that comes slowly
-        else:
-            events = self._metered(events)
+    def _piped(self, said: Said) -> bool:
         tell = self._tell
-        return not events or tell(events)
+        if not isinstance(said, str):
+            events = self._metered(said)
+            return not events or tell(events)
+        self.meter.feed_text(said)  # nearly all of a stream that comes slowly
+        spoken = self._inline.spoken
+        if 0 not in spoken:
+            spoken.append(0)
+        return tell(said)
 
     async def close(self, end_reason: EndReason) -> None:
         """Let the upstream go and settle; `end_reason` is how the client's side ended."""

@@ -77,6 +77,9 @@ class ImagesWriter:
             elif isinstance(event, Ended):
                 yield from self._pictures()
 
+    def text(self, _text: str) -> None:
+        """Leave text to `encode`, which leaves it out."""
+
     def body(self) -> bytes:
         """Write the unstreamed answer, when all events were taken."""
         drawn = self._call.drawn

@@ -25,8 +25,10 @@ class Decoder(Protocol):
         """Give what was held back; the upstream's bytes are at their end."""
 
 
-Lone = Callable[[bytes], list[Event] | None]
-"""The events of a read at one go; None: nothing was read, go the long way."""
+Said = str | list[Event]
+"""What a read says: events, or the text of choice 0 that is all of it."""
+Lone = Callable[[bytes], Said | None]
+"""What a read says, at one go; None: nothing was read, go the long way."""
 
 
 class ChatDialect(NamedTuple):

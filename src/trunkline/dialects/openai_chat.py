@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from trunkline.core.dialect import ChatDialect, Decoder, Lone
+from trunkline.core.dialect import ChatDialect, Decoder, Lone, Said
 from trunkline.core.errors import UpstreamError
 from trunkline.core.events import (
     Ended,
@@ -12,7 +12,6 @@ from trunkline.core.events import (
     Extras,
     Failed,
     Started,
-    TextDelta,
     Usage,
     UsageReported,
 )
@@ -344,21 +343,20 @@ def _lone(reader: object, decoder: Decoder) -> Lone | None:
         return None
     text_of, states = reader.repeated.lone, decoder.states
 
-    def read(data: bytes) -> list[Event] | None:
+    def read(data: bytes) -> Said | None:
         text = text_of(data) if reader.at_rest else None
         if text is None:
             return None
-        line = reader.line
-        reader.line = line + 2
+        reader.line += 2
         state = states[0]
         if text and state.cumulative is None and type(text) is str and text.isascii() and not state.join.held:
             state.keep(text)
-            return [TextDelta(text)]
+            return text
         out: list[Event] = []
         if type(text) is str:
-            state.text(text, None, line, out)
+            state.text(text, None, reader.line - 2, out)
         else:
-            state.reason(str(text), line, out)
+            state.reason(str(text), reader.line - 2, out)
         return out
 
     return read

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from trunkline.calls.chat import ChatCall
+from trunkline.core.dialect import Said
 from trunkline.core.errors import GatewayError
-from trunkline.core.events import Ended, Event, Failed
+from trunkline.core.events import Ended, Event, Failed, TextDelta
 from trunkline.core.money import EndReason
 from trunkline.http.error_response import respond_error
 from trunkline.http.exchange import Exchange, Headers
@@ -24,8 +25,11 @@ SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "s
 class Encoder(Protocol):
     """Writes events as a client reads them."""
 
-    def encode(self, events: list[Event]) -> tuple[bytes] | Iterator[bytes]:
-        """Write some events, in pieces; an event that is small, alone and not the last, at once."""
+    def encode(self, events: list[Event]) -> Iterator[bytes]:
+        """Write some events, in pieces."""
+
+    def text(self, text: str) -> bytes | None:
+        """Write a piece of the first choice's text at once; None: it needs `encode`."""
 
 
 class EventStream:
@@ -82,15 +86,17 @@ class EventStream:
             self._over = await self._call.pipe(self._take) or self._over
         return "cancelled"
 
-    def _take(self, events: list[Event]) -> bool:
-        """Write events; False: the client is to read first, or they were the last."""
-        pieces = self._encoder.encode(events)
-        if type(pieces) is tuple:  # nearly all of a stream that comes slowly
-            self._last_write = self._loop.time()
-            return self._exchange.write(pieces[0])
-        last = type(events[-1])
+    def _take(self, said: Said) -> bool:
+        """Write what is said; False: the client is to read first, or it was the last."""
+        if isinstance(said, str):
+            data = self._encoder.text(said)
+            if data is not None:  # nearly all of a stream that comes slowly
+                self._last_write = self._loop.time()
+                return self._exchange.write(data)
+            said = [TextDelta(said)]
+        last = type(said[-1])
         self._over = last is Ended or last is Failed
-        self._pieces = iter(pieces)
+        self._pieces = self._encoder.encode(said)
         return self._write() and not self._over
 
     def _write(self) -> bool:

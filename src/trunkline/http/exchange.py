@@ -11,6 +11,9 @@ from trunkline.core.events import Failed
 Headers = Iterable[tuple[str, str]]
 LARGE_BYTES = 64 * 1024
 """A longer body is not copied behind its head."""
+MOST_SIZED = 1024
+_SIZES = tuple(b"%x\r\n" % size for size in range(MOST_SIZED))
+"""How chunks of the transfer coding begin: nearly all are short, and formatting takes long."""
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 
@@ -102,7 +105,10 @@ class Exchange:
         wire = self._wire
         if data and not self.gone:
             send = wire.send  # a method that is an attribute is found sooner so
-            send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+            if self._chunked:
+                size = len(data)
+                data = (_SIZES[size] if size < MOST_SIZED else b"%x\r\n" % size) + data + b"\r\n"
+            send(data)
         return wire.waiting is None
 
     def writable(self) -> asyncio.Future[None] | None:

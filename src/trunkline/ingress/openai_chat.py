@@ -179,15 +179,13 @@ class ChunkEncoder:
         """Put members at the top level of the next finish chunk."""
         self._members.update(members)
 
-    def encode(self, events: list[Event]) -> tuple[bytes] | Iterator[bytes]:
-        """Write events; what comes out is to be sent as it comes, a piece at a time."""
-        if len(events) == 1 and type(event := events[0]) is TextDelta:  # nearly all of a stream that comes slowly
-            text, choice, heads = event.text, event.choice, self._text_heads
-            if choice < len(heads) and event.logprobs is None and len(text) < _SHORT_CHARS:
-                return (heads[choice] + _string(text) + self._text_tail,)
-        return self._encode_all(events)
+    def text(self, text: str) -> bytes | None:
+        """Write a piece of the first choice's text at once; None: it needs `encode`."""
+        heads = self._text_heads
+        return heads[0] + _string(text) + self._text_tail if heads and len(text) < _SHORT_CHARS else None
 
-    def _encode_all(self, events: list[Event]) -> Iterator[bytes]:
+    def encode(self, events: list[Event]) -> Iterator[bytes]:
+        """Write events; what comes out is to be sent as it comes, a piece at a time."""
         out: list[bytes] = []
         size = 0
         heads, tail = self._text_heads, self._text_tail

@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
             return
         self.heard = True
         pieces, take = self._pieces, self._take
-        before = len(pieces)
+        before = len(pieces)  # none where someone takes them as they come
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as wrong:
@@ -141,8 +141,10 @@ class Connection(asyncio.Protocol):
             self._hold(len(data))
         else:
             self._barren = 0
-            piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            pieces.clear()
+            piece = pieces.pop()
+            if pieces:
+                piece = b"".join(pieces) + piece
+                pieces.clear()
             try:
                 if take(piece):
                     return

@@ -24,6 +24,8 @@ def lead(data: bytes) -> int:
 def opening(data: bytes) -> Framing | None:
     """Tell the framing by the first bytes behind `lead`; None: more bytes must tell."""
     head = data[:_MOST_BYTES]
+    if head[:5] == b"data:":  # nearly all
+        return "usual"
     if head[:1] == b"\x00" and len(head) < PRELUDE_BYTES:
         return None
     if is_prelude(head[:PRELUDE_BYTES]):

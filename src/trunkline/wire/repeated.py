@@ -40,8 +40,10 @@ class _Shape(Struct):
     end: int = 0
     """Where it ends, counted from the chunk's end."""
     event_head: bytes = b""
-    """`head` and `tail` with what makes an event of the chunk."""
+    """`head`, `tail` and so on with what makes an event of the chunk."""
     event_tail: bytes = b""
+    event_begin: int = 0
+    event_end: int = 0
     plain: bool = False
     """Nothing but text is between head and tail."""
 
@@ -55,6 +57,7 @@ class _Shape(Struct):
                     self.pad, self.tail = tail[:pad_begin], tail[pad_end:]
                 self.begin, self.end = len(self.head), -len(self.tail)
                 self.event_head, self.event_tail = b"data: " + self.head, self.tail + b"\n\n"
+                self.event_begin, self.event_end = len(self.event_head), -len(self.event_tail)
                 self.plain = self.text is str and not self.pad
                 return True
         return False
@@ -108,12 +111,13 @@ class Repeated:
     The same bytes around another JSON string make the same chunk with another text: nothing else needs to be read.
     """
 
-    __slots__ = ("_known", "_matched", "_tries")
+    __slots__ = ("_begun", "_known", "_matched", "_tries")
 
     def __init__(self) -> None:
         self._known: list[_Shape] = []
         self._tries = _TRIES
         self._matched = False  # since it was last learned
+        self._begun = False
 
     def parse(self, data: bytes | bytearray | memoryview) -> Any:
         """Give a chunk, or the text of one; raises one of `UNREADABLE`."""
@@ -137,7 +141,7 @@ class Repeated:
         """Give the text of a read that is one event, as `parse` gives that of its chunk; None: it is another read."""
         for shape in self._known:
             if data.startswith(shape.event_head) and data.endswith(shape.event_tail):
-                said = data[shape.begin + 6 : shape.end - 2]
+                said = data[shape.event_begin : shape.event_end]
                 try:
                     return _string(said) if shape.plain else shape.read(said)
                 except UNREADABLE:
@@ -147,6 +151,9 @@ class Repeated:
     def _learn(self, data: bytes, chunk: Chunk) -> None:
         delta = chunk.choices[0].delta if chunk.choices else None
         if delta is None or not (delta.content or delta.reasoning_content):
+            return
+        begun, self._begun = self._begun, True
+        if delta.role and not begun:  # the others are seldom like the first, and its client waits
             return
         kind = str if delta.content else ReasoningText
         shape = _Shape(kind)
