@@ -33,6 +33,9 @@ _LONG = 8  # characters that are not said twice by accident
 _WORDS = ("text", "content", "thinking", "reasoning", "summary", "value")
 _TAG = re.compile(r"^\s*<thought>|</thought>\s*$")
 _NO_MEDIA: frozenset[str] = frozenset()  # one for all: most answers have no media
+_NAME_CHARS = 4096
+_LARGE_CHARS = 1 << 20
+_PART_CHARS = 16_384  # of a large picture, spread over all of it: a hash of 20 MB takes 7 ms
 _KEPT_CHARS = 16_384  # of the latest text, to know which links it holds already
 
 
@@ -274,7 +277,7 @@ class ChoiceReader:
         """Give a medium once. A link beside the text waits for the end: it may yet come in the text."""
         if media is None:
             return
-        key = media.url if len(media.url) < 4096 else f"{len(media.url)} {media.url[-64:]} {hash(media.url)}"
+        key = _name_of(media.url)
         if key in self.media:
             return
         self.media |= {key}
@@ -316,6 +319,14 @@ class ChoiceReader:
         """Say whether a whole message tells again what was said in pieces."""
         said = "".join(self.recent)
         return type(content) is str and len(content) == self.chars >= _LONG and content.endswith(said)
+
+
+def _name_of(url: str) -> str:
+    """Give what tells a URL from others, and is short; of one that holds a packed picture a part says enough."""
+    size = len(url)
+    if size < _NAME_CHARS:
+        return url
+    return f"{size} {url[-64:]} {hash(url if size < _LARGE_CHARS else url[:: size // _PART_CHARS])}"
 
 
 def _words(value: Any) -> str:
