@@ -113,8 +113,8 @@ class Database:
                     yield connection
                 return
             async with self.writer.connect() as connection:
-                await connection.run_sync(_synchronous, "FULL")
                 try:
+                    await connection.run_sync(_synchronous, "FULL")
                     async with connection.begin():
                         yield connection
                 finally:

@@ -13,6 +13,8 @@ from sqlalchemy import URL, Connection, CursorResult, Executable, create_engine
 from sqlalchemy.engine import Dialect
 from sqlalchemy.util import greenlet_spawn
 
+from trunkline.calls.unbroken import unbroken
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -22,6 +24,8 @@ class AsyncConnection:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        # SQLite's thread does what it was given: broken off here, it would hold the lock until it is garbage.
+        self._do = _unbroken if connection.dialect.name == "sqlite" else greenlet_spawn
 
     @property
     def dialect(self) -> Dialect:
@@ -32,27 +36,27 @@ class AsyncConnection:
         self, statement: Executable, parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     ) -> CursorResult[*tuple[Any, ...]]:
         """Execute a statement; all rows have come when it is done."""
-        result: CursorResult[*tuple[Any, ...]] = await greenlet_spawn(self._connection.execute, statement, parameters)
+        result: CursorResult[*tuple[Any, ...]] = await self._do(self._connection.execute, statement, parameters)
         return result
 
     async def exec_driver_sql(self, statement: str, parameters: Sequence[tuple[Any, ...]]) -> None:
         """Execute a statement in the driver's own words, once for each of the parameters."""
-        await greenlet_spawn(self._connection.exec_driver_sql, statement, parameters)
+        await self._do(self._connection.exec_driver_sql, statement, parameters)
 
     async def run_sync(self, work: Callable[[Connection, *Ts], T], *args: *Ts) -> T:
         """Do work that is written for a synchronous connection."""
-        return await greenlet_spawn(work, self._connection, *args)
+        return await self._do(work, self._connection, *args)
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[None]:
         """Hold a transaction: committed at the end, rolled back when that is an exception."""
-        transaction = await greenlet_spawn(self._connection.begin)
         try:
+            await self._do(self._connection.begin)
             yield
+            await self._do(self._connection.commit)
         except BaseException:
-            await asyncio.shield(greenlet_spawn(transaction.rollback))
+            await asyncio.shield(greenlet_spawn(self._connection.rollback))
             raise
-        await greenlet_spawn(transaction.commit)
 
 
 class AsyncEngine:
@@ -84,3 +88,7 @@ class AsyncEngine:
     async def dispose(self) -> None:
         """Close all connections that are not lent."""
         await greenlet_spawn(self.sync_engine.dispose)
+
+
+async def _unbroken(work: Callable[[*Ts], T], *args: *Ts) -> T:
+    return await unbroken(greenlet_spawn(work, *args))
