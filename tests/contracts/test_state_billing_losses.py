@@ -106,6 +106,43 @@ async def test_a_database_that_does_not_answer_refuses_what_was_set_aside_too(
         assert await refused(billing, key) == "storage_unavailable"
 
 
+async def test_whoever_leaves_while_it_is_refused_harms_nobody(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = a_key(total=100)
+    async with start(database) as billing:
+        hold = await billing.reserve(key, 70, NOW)
+        asking = asyncio.ensure_future(billing.reserve(key, 60, NOW))
+        book = billing._store.book
+
+        async def leave(rows: Any, allowances: Any) -> None:
+            asking.cancel()
+            await asyncio.sleep(0)
+            await book(rows, allowances)
+
+        monkeypatch.setattr(billing._store, "book", leave)
+        await asyncio.wait([asking])
+        monkeypatch.undo()
+        await asyncio.sleep(2 * TICK_S)
+        billing.settle(hold, a_row(key, 70))
+        assert await call(billing, key, 30)
+    assert asking.cancelled()
+    assert await sums(database) == (100, 0, 100, 2)
+
+
+async def test_whoever_leaves_while_a_job_is_paid_for_holds_nothing(start: Start, database: Database) -> None:
+    key = a_key(total=100)
+    async with start(database) as billing:
+        for turns in range(40):
+            asking = asyncio.ensure_future(billing.reserve_job(key, 100, f"job_{turns}", NOW))
+            for _ in range(turns):
+                await asyncio.sleep(turns % 4 / 4000)
+            if not asking.cancel():
+                await billing.release_job(await asking)
+            await asyncio.wait([asking])
+        assert await billing.reserve_job(key, 100, "job", NOW)
+
+
 WORKER = """
 import asyncio, secrets, sys, time
 from pathlib import Path

@@ -28,6 +28,22 @@ async def test_a_running_job_is_cancelled_at_the_provider_too(rig: Rig, provider
     assert [outcome.state for _, outcome in rig.settled] == ["cancelled"]
 
 
+async def test_a_job_that_is_cancelled_again_while_it_ends_is_ended_once(rig: Rig, provider: FilmProvider) -> None:
+    async with rig.serving(rig.engine()) as engine:
+        for turns in range(12):
+            job_id = f"job_{turns}"
+            await engine.start(a_job(job_id, provider.url, {"never": True}))
+            await reached(rig, job_id, "running")
+            run = engine._runs[job_id]
+            run.cancel()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            run.cancel()
+            assert (await engine.finish(job_id)).job.state == "cancelled"
+    assert all(task["cancelled"] for task in provider.tasks.values())
+    assert [outcome.state for _, outcome in rig.settled] == ["cancelled"] * 12
+
+
 async def test_a_job_is_cancelled_by_another_process(rig: Rig, provider: FilmProvider) -> None:
     async with rig.serving(rig.engine()) as engine:
         await engine.start(a_job("job_1", provider.url, {"never": True}))

@@ -1,5 +1,6 @@
 """Taking media in and letting them go, over a real store, a real index and a real socket."""
 
+import asyncio
 import base64
 import io
 import shutil
@@ -14,11 +15,13 @@ from job_tools import Rig, opened
 from media_samples import bomb, film, picture
 from msgspec.structs import replace
 from PIL import Image
+from sqlalchemy import select
 
 from trunkline.calls.media_intake import Origin
 from trunkline.calls.media_retention import MediaRetention
 from trunkline.core.errors import GatewayError
-from trunkline.core.media import Media, MediaInput
+from trunkline.core.media import Media, MediaFile, MediaInput
+from trunkline.storage.sql.tables import files, media
 
 
 @pytest_asyncio.fixture
@@ -176,3 +179,31 @@ async def test_the_oldest_media_make_room(rig: Rig) -> None:
     assert blobs(rig) == sorted(record.sha256 for record in records[1:])
     assert await MediaRetention(rig.store, rig.index, max_total_bytes=1).prune() == 2
     assert blobs(rig) == []
+
+
+async def test_whoever_leaves_as_its_picture_is_kept_leaves_no_file_without_a_record(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep, kept = rig.intake._store.keep, asyncio.Event()
+
+    async def slow(file: MediaFile) -> None:
+        await keep(file)
+        kept.set()
+        await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(rig.intake._store, "keep", slow)
+    for taking in (
+        rig.intake.take(Media("image", url=data_url(picture())), Origin(key_id="k", model="m")),
+        rig.intake.upload(picture(size=(32, 32)), filename="", purpose="vision", key_id="k"),
+    ):
+        kept.clear()
+        task = asyncio.ensure_future(taking)
+        await kept.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+    async with rig.database.read() as connection:
+        told = [*(await connection.execute(select(media.c.sha256))).scalars()]
+        told += (await connection.execute(select(files.c.sha256))).scalars()
+    assert blobs(rig) == sorted(told)
+    assert len(told) == 2

@@ -1,10 +1,13 @@
+import asyncio
 import hashlib
 import io
 import subprocess
 import sys
 import textwrap
+import threading
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,8 @@ from PIL import Image
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.media import MediaFacts
-from trunkline.storage.media.store import FileMediaStore, media_store
+from trunkline.storage.media.pictures import picture_facts
+from trunkline.storage.media.store import DECODERS, FileMediaStore, media_store
 
 MAX = 50_000_000
 TYPES = {
@@ -218,3 +222,51 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     )
     assert done.stdout == "503 storage_unavailable The media store cannot take the file in: its disk is full.\n"
     assert files(tmp_path) == []
+
+
+async def test_of_a_file_whose_client_leaves_nothing_is_left(
+    store: FileMediaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    @contextmanager
+    def slow(_what: str) -> Iterator[None]:
+        begun.set()
+        go.wait(10)
+        yield
+
+    monkeypatch.setattr("trunkline.storage.media.workroom.full_disk_named", slow)
+    taking = asyncio.ensure_future(facts_of(store, picture("PNG")))
+    await asyncio.to_thread(begun.wait, 10)
+    taking.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    go.set()
+    await asyncio.wait([taking])
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert taking.cancelled()
+    assert files(tmp_path) == []
+
+
+async def test_no_more_files_are_decoded_at_a_time_for_clients_that_leave(
+    store: FileMediaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoding: list[str] = []
+    go = threading.Event()
+
+    def look(path: Path, mime_type: str) -> MediaFacts:
+        decoding.append(path.name)
+        go.wait(10)
+        return picture_facts(path, mime_type)
+
+    monkeypatch.setattr("trunkline.storage.media.store.picture_facts", look)
+    taking = [asyncio.ensure_future(facts_of(store, picture("PNG"))) for _ in range(DECODERS + 1)]
+    while len(decoding) < DECODERS:  # noqa: ASYNC110 - they are in threads
+        await asyncio.sleep(0.01)
+    for one in taking[:DECODERS]:
+        one.cancel()
+    await asyncio.sleep(0.1)
+    assert len(decoding) == DECODERS
+    go.set()
+    await asyncio.wait(taking)
+    assert [one.cancelled() for one in taking] == [True] * DECODERS + [False]

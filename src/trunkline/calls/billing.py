@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from trunkline.calls.allowance import Allowance, Waiter
 from trunkline.calls.life import Life
+from trunkline.calls.unbroken import unbroken
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
 from trunkline.core.money import DAY_MS, LedgerRow, day_of, dollars
@@ -163,7 +164,11 @@ class Billing:
         """Set money aside until the job is settled or released; gives the reservation's id. Raises as `reserve`."""
         reservation_id = _new_id()
         try:
-            grant = await self._store.reserve(reservation_id, key, day_of(now_ms), amount, job_id=job_id)
+            grant = await unbroken(self._store.reserve(reservation_id, key, day_of(now_ms), amount, job_id=job_id))
+        except asyncio.CancelledError:
+            with contextlib.suppress(StorageError):  # then the sweep ends it
+                await self._store.release(reservation_id)
+            raise
         except StorageError as error:
             raise unavailable() from error
         if grant.free < amount:
@@ -357,8 +362,9 @@ class Billing:
             allowance.free = 0
             await self._store.book([], {allowance.id: allowance.kept(0)})
         for waiter in hopeless:
-            allowance.waiting.remove(waiter)
-            waiter.future.set_exception(spent(grant, waiter.amount))
+            if not waiter.future.done():  # it may have left meanwhile
+                allowance.waiting.remove(waiter)
+                waiter.future.set_exception(spent(grant, waiter.amount))
 
     def _lose(self) -> None:
         """Take what was reserved for gone: the lease was over."""

@@ -49,6 +49,10 @@ class Race:
             if self.won is not None:
                 await self.won[1].aclose()
             raise
+        finally:
+            for task in self._running:  # it may have its answer all the same
+                if not task.cancelled() and task.exception() is None:
+                    await task.result()[0].aclose()
 
     def _start(self, group: asyncio.TaskGroup, asked: order.Attempt) -> None:
         self.asked.append(asked)

@@ -1,5 +1,6 @@
 """Calls for pictures and films: admitted, bound to a target and a price, and begun as one durable job each."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -9,8 +10,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from trunkline.calls.chat import Targets
-from trunkline.calls.job_accounts import JobAccounts
+from trunkline.calls.job_accounts import Account, JobAccounts
 from trunkline.calls.media_inputs import MediaInputs
+from trunkline.calls.unbroken import unbroken
 from trunkline.core.binding import bind
 from trunkline.core.caller import Caller
 from trunkline.core.dialect import MediaDialect
@@ -99,7 +101,16 @@ class MediaCalls:
             price=account.price,
             price_version=account.price_version,
         )
-        job, new = await self._jobs.start(job, idempotency)  # should it fail, the sweep ends the reservation
+        try:
+            return await unbroken(self._stored(job, idempotency, account))
+        except asyncio.CancelledError:
+            if job.on_disconnect == "cancel":
+                await self._jobs.cancel(job.id)
+            raise
+
+    async def _stored(self, job: Job, idempotency: Idempotency | None, account: Account) -> Job:
+        """Begin a job; should it fail, the sweep ends its reservation."""
+        job, new = await self._jobs.start(job, idempotency)
         if not new:
             await self._accounts.drop(account)
         return job

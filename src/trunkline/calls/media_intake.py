@@ -5,11 +5,13 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
+from typing import TypeVar
 
 from msgspec import Struct
 
+from trunkline.calls.unbroken import unbroken
 from trunkline.core.chat import Target
 from trunkline.core.errors import GatewayError
 from trunkline.core.inline import data_url, pieces
@@ -21,6 +23,7 @@ from trunkline.core.state import MediaIndex
 PREFIX: dict[MediaKind, str] = {"image": "img_", "video": "vid_", "cover": "cov_"}
 PASSING = frozenset({"media_unavailable", "media_gone", "storage_unavailable"})
 """What may be otherwise in a moment, and is tried again."""
+R = TypeVar("R")
 HELD_S = 24 * 3600
 log = logging.getLogger(__name__)
 DOWNLOADS = 3
@@ -126,27 +129,26 @@ class MediaIntake:
                 file = await stack.enter_async_context(self._store.receive(source, self._limits.max_bytes))
                 check_kind("image", file, "The client's")
                 file, facts = await self._converted(stack, file, "")
-                await self._store.keep(file)
+                now_ms = time.time_ns() // 1_000_000
+                record = FileRecord(
+                    id=f"file-{secrets.token_hex(12)}",
+                    key_id=key_id,
+                    purpose=purpose,
+                    filename=filename,
+                    sha256=file.sha256,
+                    storage_key=file.sha256,
+                    mime_type=file.mime_type,
+                    bytes=file.bytes,
+                    width=facts.width,
+                    height=facts.height,
+                    expires_ms=now_ms + retain_s * 1000 if retain_s else None,
+                )
+                return await unbroken(self._listed(file, self._index.add_file, record))
         except GatewayError as error:
             if not error.code.startswith("media_"):
                 raise
             told = error.message.replace("The provider's ", "Its ")
             raise GatewayError("invalid_value", f"The picture cannot be used: {told}") from None
-        now_ms = time.time_ns() // 1_000_000
-        record = FileRecord(
-            id=f"file-{secrets.token_hex(12)}",
-            key_id=key_id,
-            purpose=purpose,
-            filename=filename,
-            sha256=file.sha256,
-            storage_key=file.sha256,
-            mime_type=file.mime_type,
-            bytes=file.bytes,
-            width=facts.width,
-            height=facts.height,
-            expires_ms=now_ms + retain_s * 1000 if retain_s else None,
-        )
-        return await self._index.add_file(record)
 
     async def load(self, sha256: str) -> bytes:
         """Give a held picture's bytes."""
@@ -206,22 +208,26 @@ class MediaIntake:
             created_ms=now_ms,
             expires_ms=now_ms + retain_s * 1000 if retain_s else None,
         )
-        await self._keep_bytes(file, self._limits.store_s if origin.paid else 0.0)
-        return await self._index.add(record)
+        return await self._patiently_listed(file, record, self._limits.store_s if origin.paid else 0.0)
 
-    async def _keep_bytes(self, file: MediaFile, patience_s: float) -> None:
+    async def _patiently_listed(self, file: MediaFile, record: MediaRecord, patience_s: float) -> MediaRecord:
         """Wait with the file in hand for a store that is away: the provider's link may not live so long."""
         loop = asyncio.get_running_loop()
         give_up, pause_s = loop.time() + patience_s, 0.5
         while True:
             try:
-                return await self._store.keep(file)
+                return await unbroken(self._listed(file, self._index.add, record))
             except GatewayError as error:
                 if error.code != "storage_unavailable" or loop.time() + pause_s > give_up:
                     raise
                 log.warning("a file waits for the media store: %s", error.message)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, 15.0)
+
+    async def _listed(self, file: MediaFile, add: Callable[[R], Awaitable[R]], record: R) -> R:
+        """Keep a file and its record: without that it would lie there for ever."""
+        await self._store.keep(file)
+        return await add(record)
 
     def _source(self, media: Media, origin: Origin) -> AsyncIterator[bytes]:
         url = media.url

@@ -41,6 +41,8 @@ class Pump(Struct, eq=False):
     """One answer on its way into the log. `begun` is done at its first event, or fails with why there is none."""
 
     stream: StoredStream
+    opened: asyncio.Future[StoredStream] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """The stream as it is stored, or the one that came first."""
     begun: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     task: asyncio.Task[None] | None = None
     stopped: bool = False
@@ -67,16 +69,16 @@ class TextStreams:
     async def begin(self, stream: StoredStream, call: ChatCall, idempotency: Idempotency | None) -> Pump | StoredStream:
         """Store a stream and write the call's answer into it; or give the stream that came first. Takes the call over.
 
-        Raises GatewayError `shutting_down`.
+        Whoever does not wait so long has begun it all the same. Raises GatewayError `shutting_down`,
+        `idempotency_conflict`.
         """
         if self._group is None:
+            await call.close("failed")
             raise GatewayError("shutting_down", SHUTDOWN.message)
-        stored, new = await self._log.open(replace(stream, owner=self._life.holder), idempotency)
-        if not new:
-            return stored
-        pump = self._pumps[stored.id] = Pump(stored)
-        pump.task = self._group.create_task(self._pump(pump, call))
-        return pump
+        pump = self._pumps[stream.id] = Pump(replace(stream, owner=self._life.holder))
+        pump.task = self._group.create_task(self._open(pump, call, idempotency))
+        stored = await asyncio.shield(pump.opened)
+        return pump if stored.id == stream.id else stored
 
     async def stop(self, stream_id: str) -> None:
         """Stop the work, wherever it is done."""
@@ -118,7 +120,30 @@ class TextStreams:
         pump = self._pumps.get(stream_id)
         if pump is not None and pump.task is not None and not (pump.stopped or pump.ending):
             pump.stopped = True
-            pump.task.cancel()
+            if pump.opened.done():
+                pump.task.cancel()
+
+    async def _open(self, pump: Pump, call: ChatCall, idempotency: Idempotency | None) -> None:
+        """Open a stream, and write the call's answer into it unless another stream came first."""
+        new, stream_id = False, pump.stream.id
+        end: EndReason = "failed"
+        try:
+            stored, new = await self._log.open(pump.stream, idempotency)
+        except asyncio.CancelledError:
+            pump.opened.set_exception(GatewayError("shutting_down", SHUTDOWN.message))
+            raise
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            pump.opened.set_exception(error)
+        else:
+            end, pump.stream = "cancelled", stored if new else pump.stream
+            pump.opened.set_result(stored)
+        finally:
+            if not new:
+                pump.opened.exception()  # looked at: perhaps nobody waits for it
+                del self._pumps[stream_id]
+                await call.close(end)
+        if new:
+            await self._pump(pump, call)
 
     async def _pump(self, pump: Pump, call: ChatCall) -> None:
         """Write one answer to its end, whatever that is; settle the call."""
@@ -128,7 +153,7 @@ class TextStreams:
         stream_id = pump.stream.id
         self._open_calls.enter(call, pump.stream.route, lambda _failed: self._stop(stream_id), stream_id)
         try:
-            end, failed = await self._write(pump, call)
+            end, failed = ("cancelled", STOPPED) if pump.stopped else await self._write(pump, call)
         except asyncio.CancelledError:
             end, failed = ("cancelled", STOPPED) if pump.stopped else ("shutdown", SHUTDOWN)
             if not pump.stopped:
@@ -144,13 +169,15 @@ class TextStreams:
         finally:
             pump.ending = True
             self._open_calls.leave(call)
-            await call.close(end)
-            if not pump.begun.done():
-                tell = failed or UNWRITABLE
-                pump.begun.set_exception(GatewayError(tell.code, tell.message, type=tell.type))
-                pump.begun.exception()
-            await self._end(pump, failed, within_s)
-            del self._pumps[pump.stream.id]
+            try:
+                await call.close(end)
+            finally:
+                if not pump.begun.done():
+                    tell = failed or UNWRITABLE
+                    pump.begun.set_exception(GatewayError(tell.code, tell.message, type=tell.type))
+                    pump.begun.exception()
+                await self._end(pump, failed, within_s)
+                del self._pumps[pump.stream.id]
 
     async def _write(self, pump: Pump, call: ChatCall) -> tuple[EndReason, Failed | None]:
         """Write the answer's events. Gives how the call ended, and the error event that its stream is to end with."""

@@ -305,6 +305,8 @@ class FrontDoor(HttpToolsProtocol):
             self._fail(exchange, GatewayError("internal_error", "The gateway made a mistake; its log says which."))
         elif not isinstance(error, asyncio.CancelledError):
             raise error
+        elif exchange.interrupted:
+            self._fail(exchange, GatewayError("shutting_down", "The gateway is going down; ask again."))
 
     def _fail(self, exchange: Exchange, error: GatewayError) -> None:
         if exchange.responded:

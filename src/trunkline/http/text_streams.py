@@ -45,11 +45,14 @@ class ResumableChat:
         )
         try:
             begun = await self._streams.begin(stream, call, idempotency)
-        except BaseException:
-            await call.close("failed")
+        except GatewayError as error:
+            respond_error(exchange, error, headers)
+            return
+        except asyncio.CancelledError:
+            if call.caller.on_disconnect == "cancel":
+                await self._streams.stop(stream.id)
             raise
         if isinstance(begun, StoredStream):  # another call under the same idempotency key was quicker
-            await call.close("cancelled")
             await self._follow(exchange, call.caller, begun, headers)
         elif await self._answers(exchange, begun, call.caller, headers):
             own = call.target.target if call.target else None

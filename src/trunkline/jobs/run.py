@@ -70,6 +70,8 @@ class Run(Record):
 
     def cancel(self) -> None:
         """Stop the work. A submit that will be answered with a task is let through: then the task can be stopped."""
+        if self.cancelling:  # what ends the job, and tells its provider, is not to be broken off
+            return
         self.cancelling = True
         if self._task is not None and not (self.job.state == "submitting" and self._dialect.poll is not None):
             self._task.cancel()

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+from trunkline.calls.unbroken import unbroken
 from trunkline.core.media import MediaFacts, MediaFile
 from trunkline.storage.media.films import film_cover, film_facts
 from trunkline.storage.media.local import LocalBlobs
@@ -44,7 +45,7 @@ class FileMediaStore:
         """See the port."""
         look = picture_facts if file.mime_type in FORMATS else film_facts
         async with self._decoders:
-            return await asyncio.to_thread(look, Path(file.path), file.mime_type)
+            return await unbroken(asyncio.to_thread(look, Path(file.path), file.mime_type))
 
     @asynccontextmanager
     async def convert(self, file: MediaFile, mime_type: str) -> AsyncIterator[MediaFile]:
@@ -52,7 +53,8 @@ class FileMediaStore:
         with self._workroom.file() as path:
             async with self._decoders:
                 with full_disk_named("convert the picture"):
-                    await asyncio.to_thread(convert_picture, Path(file.path), file.mime_type, path, mime_type)
+                    work = asyncio.to_thread(convert_picture, Path(file.path), file.mime_type, path, mime_type)
+                    await unbroken(work)
             yield await hashed(path)
 
     @asynccontextmanager
@@ -61,7 +63,7 @@ class FileMediaStore:
         with self._workroom.file() as path:
             async with self._decoders:
                 with full_disk_named("write the cover"):
-                    await asyncio.to_thread(film_cover, Path(file.path), file.mime_type, path)
+                    await unbroken(asyncio.to_thread(film_cover, Path(file.path), file.mime_type, path))
             yield await hashed(path)
 
     async def keep(self, file: MediaFile) -> None:

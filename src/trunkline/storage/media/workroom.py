@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from trunkline.calls.unbroken import unbroken
 from trunkline.core.errors import GatewayError
 from trunkline.core.media import MediaFile
 from trunkline.core.media_type import EXTENSIONS, FOREIGN, SNIFF_BYTES, sniff
@@ -29,7 +30,10 @@ def full_disk_named(what: str) -> Iterator[None]:
 
 
 class Workroom:
-    """Files being taken in: each is deleted when its block ends; what a killed process left, at a later start."""
+    """Files being taken in: each is deleted when its block ends; what a killed process left, at a later start.
+
+    Threads that work with them are waited for, whoever leaves: they would write the files anew.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -69,10 +73,10 @@ class Workroom:
             if not mime_type and total >= SNIFF_BYTES:
                 mime_type = type_of(batch)
             if len(batch) >= BATCH_BYTES:
-                await asyncio.to_thread(flush)
+                await unbroken(asyncio.to_thread(flush))
                 batch.clear()
         mime_type = mime_type or type_of(batch)
-        await asyncio.to_thread(flush)
+        await unbroken(asyncio.to_thread(flush))
         return MediaFile(path=str(path), sha256=digest.hexdigest(), bytes=total, mime_type=mime_type)
 
 
