@@ -42,9 +42,13 @@ _MESSAGES = ("message", "msg", "error_msg", "errmsg", "err_msg", "retmsg", "ret_
              "Msg")  # fmt: skip
 _BESIDE = ("message", "msg", "error_description", "detail")
 _ENVELOPES = ("data", "response", "result", "header", "body", "Response")
+_AROUND = ("data", "result", "response", "body", "chunk", "payload", "completion")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SOUNDS = re.compile(r"err(or|msg|_|$)|.*(error|exception)$", re.IGNORECASE)  # `ErrorMsg`, `throttlingException`
 _FINE = (None, 0, "0", 200, "200", "", "success", "Success", "SUCCESS", "ok", "OK")
-_WELL = {"ok", "success"}
+_WELL = {"", "ok", "success"}
+_ALONE = {"message", "Message", "msg", "status", "code", "id", "request_id"}
+_FLAT = {"type", "param"}
 _FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
@@ -66,12 +70,9 @@ def is_error(value: dict[str, Any]) -> bool:
         return True
     if 400 <= as_count(value.get("status")) < 600 or as_text(value.get("status")).lower() in _FAILED:
         return True
-    return (
-        bool(value)
-        and (as_text(value.get("message")) or as_text(value.get("msg"))).lower() not in _WELL
-        and set(value) <= {"message", "Message", "msg", "status", "code", "id", "request_id"}
-        and not is_pending(value)
-    )
+    words = next((text for name in ("message", "Message", "msg") if (text := as_text(value.get(name)))), "")
+    flat = "param" in value or "error" in as_text(value.get("type"))  # OpenAI's object without what is around it
+    return words.lower() not in _WELL and set(value) <= (_ALONE | _FLAT if flat else _ALONE) and not is_pending(value)
 
 
 def _sounding(value: dict[str, Any]) -> dict[str, Any]:
@@ -90,15 +91,26 @@ def _enveloped(value: dict[str, Any]) -> dict[str, Any]:
 def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:
     """Give the chunk or completion that stands within an envelope: `{"code":0,"data":{"choices":…}}`.
 
-    Also of a chunk whose only choice has no list around it, or whose delta has no choice.
+    Also of a chunk whose only choice has no list around it, or whose delta has no choice, or whose names are Tencent's:
+    `{"Choices":[{"Delta":{"Content":…}}]}`.
     """
     if "choices" in value:
         return None
     single = as_dict(value.get("choice")) or (value if type(value.get("delta")) is dict else None)
     if single and "type" not in value:
         return {**value, "choices": [{"index": 0, **single}]}
-    inners = (value.get(name) for name in ("data", "result", "response", "body"))
+    capital = as_dict(value.get("Response")) or value
+    if type(capital.get("Choices")) is list:
+        return as_dict(_lowered(capital))
+    inners = (value.get(name) for name in _AROUND)
     return next((inner for inner in map(_object, inners) if type(inner.get("choices")) is list), None)
+
+
+def _lowered(value: Any) -> Any:
+    """Write the names of members in small letters: `FinishReason` is `finish_reason`."""
+    if type(value) is dict:
+        return {_HUMP.sub("_", name).lower(): _lowered(item) for name, item in value.items()}
+    return [_lowered(item) for item in value] if type(value) is list else value
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 
 from trunkline.core.notes import Notes
-from trunkline.wire.frame import MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
+from trunkline.wire.frame import ERROR_EVENTS, MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
 from trunkline.wire.lines import DONE, LARGE_BYTES, SPACE, LineReader
 
 _EOL = re.compile(rb"\r\n|\n|\r")
@@ -93,6 +93,8 @@ class EventReader(LineReader):
         parse, scanner = self._parse, self._scanner
         for line in lines:
             if not line:
+                if self._event in ERROR_EVENTS:  # whatever came with that name, or nothing
+                    frames.append(Frame("text", b"", None, self._event, self.line))
                 self._event = ""
                 self._separated = True
             elif line[:7] == b"data: {" and line[-1] == 0x7D and not scanner.buffer and not self._done_tail:
