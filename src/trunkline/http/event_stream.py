@@ -18,6 +18,8 @@ STREAM_HEADERS = (
     ("cache-control", "no-cache"),
     ("x-accel-buffering", "no"),
 )
+TURN_BYTES = 256 * 1024
+"""About so much is written in one turn of the loop: a picture that its client reads fast must not hold up the others."""
 _NONE: Iterator[bytes] = iter(())
 SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "server_error", 503)
 
@@ -100,12 +102,13 @@ class EventStream:
         return self._write() and not self._over
 
     def _write(self) -> bool:
-        """Write what is left of the events, as far as the client takes it; True: all of it."""
-        exchange = self._exchange
+        """Write what is left of the events, as far as the client takes it and others need not wait; True: all of it."""
+        exchange, size = self._exchange, 0
         for data in self._pieces:
             taken = exchange.write(data)
             self._last_write = self._loop.time()
-            if not taken:
+            size += len(data)
+            if not taken or size >= TURN_BYTES:
                 return False
         self._pieces = _NONE
         return True
@@ -113,7 +116,9 @@ class EventStream:
     async def _written(self) -> bool:
         """Wait until all is written; False: the client left, or was let go."""
         while (waiting := self._exchange.writable()) is not None or not self._write():
-            if waiting is not None and not await self._drained(waiting):
+            if waiting is None:
+                await asyncio.sleep(0)
+            elif not await self._drained(waiting):
                 return False
         return True
 
