@@ -117,7 +117,8 @@ class ChatLine:
         events += self._normaliser.feed(self._filtered(self._decoder.close(), last=True))
         if self._unread and not self._certain and not broken:
             broken = f"the upstream's answer is no chat answer: {self._unread}"
-        return events + self._normaliser.close(broken, whole=whole or (labelled and self._frames == 1))
+        bare = self._frames == 1 and "data_prefix_missing" in self.notes.counts  # no event stream under a wrong label
+        return events + self._normaliser.close(broken, whole=whole or (labelled and bare))
 
     def whole(self, body: bytes) -> list[Event]:
         """Read an answer that was asked for unstreamed and has come to its end, as no `ChatDialect.whole` reads it."""

@@ -38,3 +38,8 @@ def test_an_object_with_a_text_is_whole_where_it_is_all_of_a_json_body() -> None
         b'{"content":"Half"}\n{"content":" a"}\n',
     ):
         assert isinstance(closed(body, labelled=True), Failed)
+
+
+def test_the_first_event_of_a_stream_under_a_wrong_label_is_not_all_of_it() -> None:
+    assert isinstance(closed(b"data: " + CHUNK + b"\n\n", labelled=True), Failed)
+    assert isinstance(closed(b"data: " + CHUNK + b"\n\ndata: [DONE]\n\n", labelled=True), Ended)

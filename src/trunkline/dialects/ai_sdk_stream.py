@@ -93,7 +93,7 @@ class Decoder(AnswerDecoder[_Part]):
             case "file":
                 self.start()
                 self._file(value)
-            case "error":
+            case "error" if value.error_text or said:
                 self.fail(read_error(value.error_text or said))
             case "abort":
                 self.fail(UpstreamError("upstream_error", "the upstream ended the answer with 'abort'", 502))
@@ -103,7 +103,7 @@ class Decoder(AnswerDecoder[_Part]):
                 self.finish(value.finish_reason or "stop")
                 self.end()
             case _:
-                return bool(value.type)
+                return "-" in value.type or value.type in {"data", "source"}
         return True
 
     def _tool(self, value: _Part) -> None:

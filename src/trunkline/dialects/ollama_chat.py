@@ -57,7 +57,7 @@ class Decoder(AnswerDecoder[_Answer]):
 
     def read(self, value: _Answer) -> bool:
         """Read one answer."""
-        if value.error or (value.done is None and value.message is None and value.response is None):
+        if value.error or (value.done is None and value.message in (None, _Message()) and value.response is None):
             return False
         self.start(model=value.model)
         logprobs = {"content": value.logprobs} if value.logprobs else None

@@ -139,7 +139,7 @@ class ChatDecoder:
             self._usage(chunk.usage)
         if chunk.x_groq is not None or chunk.usageMetadata is not None or chunk.timings is not None:
             self._counts(chunk, out)
-        if choices and (chunk.media is not None or chunk.images or chunk.videos):
+        if choices is not None and self._started and (chunk.media is not None or chunk.images or chunk.videos):
             members = {"media": chunk.media, "images": chunk.images, "videos": chunk.videos, "model": chunk.model}
             for item in media_in(members):
                 self._state(0).media_ready(item, out)

@@ -17,6 +17,7 @@ from trunkline.wire.openai_chunk import Choice
 from trunkline.wire.reader import EventReader
 from trunkline.wire.turns import Attached, Turn, openai_calls, refuse
 
+_SILENT = ("meta", "file", "suggested_reply", "ping")  # events that say nothing, or nothing that is of use
 _STATE_CHARS = 120  # what is replaced and longer than a line is an answer that grows, not a state
 
 
@@ -59,6 +60,8 @@ class Decoder(AnswerDecoder[_Said]):
                 self._release()
                 self.finish("stop")
                 self.end()
+            case _:
+                return self.event in _SILENT
         return True
 
     def _add(self, text: str) -> None:

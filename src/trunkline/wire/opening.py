@@ -8,8 +8,10 @@ from trunkline.wire.aws_events import PRELUDE_BYTES, is_prelude
 Framing = Literal["usual", "aws", "texts", "codes"]
 _LEAD = re.compile(rb"(?:[ \t]{0,32}(?::[^\r\n]{0,900})?(?:\r\n|\n|\r))*")  # empty lines and comments
 _LEAD_BEGUN = re.compile(rb"[ \t]{0,32}(?::[^\r\n]{0,900})?")
-_TEXTS = re.compile(rb"event: ?output[ \t]{0,32}[\r\n]")
-_TEXTS_BEGUN = re.compile(rb"e(?:v(?:e(?:n(?:t(?:: ?(?:o(?:u(?:t(?:p(?:u(?:t[ \t]{0,32})?)?)?)?)?)?)?)?)?)?)?")
+_ID = re.compile(rb"(?:id:[^\r\n]{0,32}(?:\r\n|\n|\r))?")
+_ID_BEGUN = re.compile(rb"i|id|id:[^\r\n]{0,32}\r?")
+_TEXTS = re.compile(rb"event: ?(?:output|logs)[ \t]{0,32}[\r\n]")
+_TEXTS_BEGUN = (b"event: output", b"event:output", b"event: logs", b"event:logs")
 _CODES = re.compile(rb"[0-9a-k]:[\"\[{]")
 _CODES_BEGUN = re.compile(rb"[0-9a-k]:?")
 _MOST_BYTES = 64
@@ -30,9 +32,12 @@ def opening(data: bytes) -> Framing | None:
         return None
     if is_prelude(head[:PRELUDE_BYTES]):
         return "aws"
-    if _TEXTS.match(head):
+    found = _ID.match(head)
+    at = found.end() if found else 0
+    if _TEXTS.match(head, at):
         return "texts"
     if _CODES.match(head):
         return "codes"
-    begun = any(each.fullmatch(head) for each in (_TEXTS_BEGUN, _CODES_BEGUN)) or _LEAD_BEGUN.fullmatch(data)
+    begun = any(each.startswith(head[at:].rstrip(b" \t")) for each in _TEXTS_BEGUN)
+    begun = begun or any(each.fullmatch(head) for each in (_ID_BEGUN, _CODES_BEGUN)) or _LEAD_BEGUN.fullmatch(data)
     return None if begun else "usual"
