@@ -124,8 +124,11 @@ class ChatLine:
         """Read an answer that was asked for unstreamed and has come to its end, as no `ChatDialect.whole` reads it."""
         try:
             value = self.dialect.parse(body)
-        except UNREADABLE:  # a stream was not asked for, but may have come, and may be cut
-            return self.feed(body) + self.close(whole=read_loose(body, Notes()) is not None)
+        except UNREADABLE:
+            loose = read_loose(body, Notes())
+            if type(loose) is not dict:  # a stream was not asked for, but may have come, and may be cut
+                return self.feed(body) + self.close(whole=loose is not None)
+            value = None
         events = self._run([Frame("json", body, value, "", 1)])
         return events + self.close(whole=True)
 

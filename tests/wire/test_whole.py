@@ -21,6 +21,7 @@ def test_a_stream_that_is_cut_is_no_answer() -> None:
 def test_one_value_is_complete_by_its_own_shape() -> None:
     assert isinstance(last(CHUNK), Ended)
     assert isinstance(last(CHUNK.replace(b"Half", b"H\xe9")), Ended)
+    assert isinstance(last(CHUNK.replace(b"Half", b"Half\nof it")), Ended)
 
 
 def closed(body: bytes, *, labelled: bool) -> object:

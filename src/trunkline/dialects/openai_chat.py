@@ -279,7 +279,7 @@ class ChatDecoder:
         text = (
             choice.text
             if type(choice.text) is str
-            else "".join(as_text(each.get("text")) for each in dicts(choice.messages))
+            else "".join(as_text(each.get("text")) or as_text(each.get("content")) for each in dicts(choice.messages))
         )
         if text:
             self._notes.add("message_for_delta", line)

@@ -38,6 +38,6 @@ def opening(data: bytes) -> Framing | None:
         return "texts"
     if _CODES.match(head):
         return "codes"
-    begun = any(each.startswith(head[at:].rstrip(b" \t")) for each in _TEXTS_BEGUN)
-    begun = begun or any(each.fullmatch(head) for each in (_ID_BEGUN, _CODES_BEGUN)) or _LEAD_BEGUN.fullmatch(data)
+    texts = any(each.startswith(head[at:].rstrip(b" \t")) for each in _TEXTS_BEGUN)
+    begun = texts or _ID_BEGUN.fullmatch(head) or _CODES_BEGUN.fullmatch(head) or _LEAD_BEGUN.fullmatch(data)
     return None if begun else "usual"
