@@ -177,3 +177,22 @@ async def all_of_what_is_left(log: EventLog, stream_id: str) -> tuple[list[bytes
     except GatewayError as error:
         return events, error.code
     return events, ""
+
+
+async def test_a_stream_that_is_broken_off_in_an_event_still_gets_its_last(
+    logs: tuple[EventLog, EventLog],
+) -> None:
+    here, there = logs
+    for turns in range(30):
+        stream = StoredStream(id=f"str_{secrets.token_hex(8)}", key_id="k", owner="me")
+        await here.open(stream)
+        await here.append(stream.id, 1, [b"first"])
+        adding = asyncio.ensure_future(here.append(stream.id, 1, [b"second"]))
+        for _ in range(turns):
+            await asyncio.sleep(turns % 3 / 10_000)
+        adding.cancel()
+        await asyncio.wait([adding])
+        await here.append(stream.id, 1, [b"last"])
+        await here.end(stream.id, 1, "failed")
+        told = [data for _, data in await all_of(there, stream.id)]
+        assert told in ([b"first", b"last"], [b"first", b"second", b"last"])

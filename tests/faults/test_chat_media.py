@@ -16,6 +16,10 @@ from media_providers import MediaProviders
 from media_samples import film, picture
 from raw_upstream import Peer, raw_upstream
 
+from trunkline.calls.media_intake import MediaIntake
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.money import SqlMoney
+
 pytestmark = pytest.mark.faults
 SHAPES = ("markdown", "bare", "doubled", "data_url", "outputs", "images")
 PICTURE = {"price": {"per_image": 0.04}}
@@ -146,6 +150,26 @@ async def test_side_requests_and_bad_parameters_buy_nothing(tmp_path: Path) -> N
         answer = await gate.ask(draw(model="relay/markdown", aspect_ratio="1:1", ratio="2:3"))
         assert (answer.status, (await answer.json())["error"]["code"]) == (400, "invalid_value")
         assert not providers.asked
+
+
+async def test_a_picture_that_was_made_is_billed_though_its_client_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking = asyncio.Event()
+
+    async def take(*_: Any) -> None:
+        taking.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(MediaIntake, "take", take)
+    async with MediaProviders() as providers, gateway(tmp_path, to_relay(providers.url)) as gate:
+        answer = await gate.send("POST", "/v1/chat/completions", json.dumps(draw(model="relay/markdown")).encode())
+        await taking.wait()
+        answer.leave()
+    database = Database.at(tmp_path / "trunkline.db")  # the gateway has gone: everything is booked
+    [row] = await SqlMoney(database).rows()
+    await database.close()
+    assert (row.end_reason, row.images, row.cost_microusd) == ("cancelled", 1, 40_000)
 
 
 def to_chat(url: str, kind: str = "image", **chat: Any) -> dict[str, Any]:

@@ -9,6 +9,11 @@ import pytest
 from gateway import Answer, Gateway, chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 
+from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.money import SqlMoney
+from trunkline.storage.sql.streams import SqlStreams
+from trunkline.telemetry.recorder import FileRecorder
+
 pytestmark = pytest.mark.faults
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
@@ -161,3 +166,26 @@ async def test_events_beyond_the_bound_are_gone(tmp_path: Path) -> None:
             await answer.body()
             gone = await taken_up(gate, answer.headers["x-trunkline-stream-id"], 1)
             assert (gone.status, (await gone.json())["error"]["code"]) == (410, "stream_expired")
+
+
+async def test_a_stream_that_is_being_recorded_when_the_gateway_goes_down_is_booked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeping = asyncio.Event()
+
+    async def keep(*_: Any) -> None:
+        keeping.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(FileRecorder, "keep", keep)
+    async with raw_upstream(words) as upstream:
+        tables = to_upstream(upstream.url) | {"debug": {"record": str(tmp_path / "r")}}
+        async with gateway(tmp_path, tables) as gate:
+            answer = await gate.ask(chat(stream=True), **RESUME)
+            await keeping.wait()
+    database = Database.at(tmp_path / "trunkline.db")
+    [row] = await SqlMoney(database).rows()
+    stream = await SqlStreams(database).get(answer.headers["x-trunkline-stream-id"])
+    await database.close()
+    assert stream is not None
+    assert (row.end_reason, stream.state) == ("completed", "ended")

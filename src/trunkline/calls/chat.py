@@ -183,20 +183,22 @@ class ChatCall:
             end_reason = END_OF_CODE.get(failed.code, "failed")
         if asked is not None and end_reason == "cancelled":
             self._targets.health.left(asked.key)
-        if attempt is not None:
-            await attempt.aclose()
-        self.meter.settle(
-            end_reason,
-            target=asked.item if asked else None,
-            attempts=self.attempts,
-            credential=asked.key[2] if asked else "",
-            repairs=attempt.repairs if attempt else {},
-            error_code=failed.code if failed else "",
-            status=(failed.status or 502) if failed else 200,
-            cache=self.cache,
-            unanswered=failed is None and self.attempts > 0 and end_reason in LEFT,
-            held=attempt.held_usage() if attempt and not self.meter.told else None,
-        )
+        try:
+            if attempt is not None:
+                await attempt.aclose()
+        finally:
+            self.meter.settle(
+                end_reason,
+                target=asked.item if asked else None,
+                attempts=self.attempts,
+                credential=asked.key[2] if asked else "",
+                repairs=attempt.repairs if attempt else {},
+                error_code=failed.code if failed else "",
+                status=(failed.status or 502) if failed else 200,
+                cache=self.cache,
+                unanswered=failed is None and self.attempts > 0 and end_reason in LEFT,
+                held=attempt.held_usage() if attempt and not self.meter.told else None,
+            )
 
     async def _race(
         self, hedge_s: float, left: list[order.Attempt], failures: list[tuple[Failure, Failed]]

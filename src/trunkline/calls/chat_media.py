@@ -218,9 +218,13 @@ class ChatMediaCall(ChatCall):
         failed = self._failure(spoken)
         if failed is None:
             kept: dict[str, MediaRecord] = {}
-            shown, failed = await self._kept(spoken, kept)
-            if failed is not None:  # they are lost, and billed by the provider all the same
-                usage += self._counted([lost_of(self._prepared.asked) for one in spoken for _ in one.media])
+            try:
+                shown, failed = await self._kept(spoken, kept)
+            except asyncio.CancelledError:
+                self.meter.feed([*usage, *self._lost(spoken)])
+                raise
+            if failed is not None:
+                usage += self._lost(spoken)
         if failed is not None:
             self._failed = self._unrepeated(failed)
             return self.meter.feed([*usage, self._failed])[-1:]
@@ -229,6 +233,10 @@ class ChatMediaCall(ChatCall):
         metered = self.meter.feed([*counted, *usage, Ended()])
         events = await self._said(spoken, shown, list(kept.values()))
         return [*events, *(event for event in metered if isinstance(event, UsageReported)), Ended()]
+
+    def _lost(self, spoken: list[Spoken]) -> list[Event]:
+        """Count media that nobody gets: they are billed by the provider all the same."""
+        return self._counted([lost_of(self._prepared.asked) for one in spoken for _ in one.media])
 
     def _counted(self, made: list[Made]) -> list[Event]:
         """Note what was made, for the bill; gives what the meter counts it by."""

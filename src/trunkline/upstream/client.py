@@ -5,7 +5,6 @@ import re
 import socket
 import ssl
 from collections.abc import Coroutine, Mapping
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from trunkline import __version__
@@ -107,17 +106,19 @@ class Client:
             raw = await dial(await resolve(origin.place.host, origin.place.port, public_only=origin.public_only))
         else:
             raw = await dial(await resolve(proxy.host, proxy.port, public_only=False))
+        connection = Connection(origin)
         try:
             if proxy is not None and origin.tls:
                 await _tunnel(raw, where or origin.place.endpoint, proxy.authorization)
-            _, connection = await asyncio.get_running_loop().create_connection(
-                partial(Connection, origin),
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
                 sock=raw,
                 ssl=self._pool.tls if origin.tls else None,
                 server_hostname=origin.place.host.rstrip(".") if origin.tls else None,
             )
         except BaseException:
             raw.close()
+            origin.gone(connection)  # uvloop does not say so
             raise
         return connection
 

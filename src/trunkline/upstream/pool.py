@@ -107,7 +107,9 @@ class Origin:
 
     def gone(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
-        self._pool.live.discard(connection)
+        if connection not in self._pool.live:
+            return
+        self._pool.live.remove(connection)
         self.live -= 1
         if connection.idle_since and connection in self._idle:
             self._idle.remove(connection)

@@ -185,3 +185,18 @@ async def test_answers_never_mix_whatever_happens_to_their_neighbours(
         assert ends["end"] > 100
         assert ends["cancelled"] + ends["incomplete"] + ends["reset"] == ends.total() - ends["end"]
         assert len(upstream.peers) < ends.total()
+
+
+async def test_whoever_leaves_while_it_connects_leaves_no_connection(client: Client) -> None:
+    async with raw_upstream(forever()) as upstream:
+        for turns in range(40):
+            asking = asyncio.ensure_future(client.open(post(upstream, fresh=True)))
+            for _ in range(turns):
+                await asyncio.sleep(turns % 3 / 5000)
+            if not asking.cancel():
+                await (await asking).aclose()
+            await asyncio.wait([asking])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(client._pool.live) == client._pool.idle
+        assert sum(origin.live for origin in client._origins._origins.values()) == client._pool.idle

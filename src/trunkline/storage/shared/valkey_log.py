@@ -4,6 +4,7 @@ What a stream is, whose it is and who may write it stays in the database. A stre
 until its end is to be noted. Events that Valkey loses are `stream_expired`, no more.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -96,7 +97,11 @@ class ValkeyLog:
 
     async def append(self, stream_id: str, generation: int, events: Sequence[bytes]) -> int:
         """See the port. Repeated after a StorageError, it adds nothing twice."""
-        last = await self._run(stream_id, generation, events, before=self._lasts.get(stream_id, -1))
+        try:
+            last = await self._run(stream_id, generation, events, before=self._lasts.get(stream_id, -1))
+        except asyncio.CancelledError:
+            self._lasts[stream_id] = -1  # perhaps they were added
+            raise
         self._lasts[stream_id] = last
         return last
 
