@@ -19,7 +19,7 @@ STREAM_HEADERS = (
     ("x-accel-buffering", "no"),
 )
 TURN_BYTES = 256 * 1024
-"""About so much is written in one turn of the loop: a picture that its client reads fast must not hold up the others."""
+"""About so much is written in one turn of the loop: a picture that its client reads fast must not hold up others."""
 _NONE: Iterator[bytes] = iter(())
 SHUTDOWN = Failed("server_shutdown", "The gateway is going down; ask again.", "server_error", 503)
 
