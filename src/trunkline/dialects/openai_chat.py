@@ -91,7 +91,7 @@ class ChatDecoder:
         out: list[Event] = []
         if self._pending is not None and not self._started:
             self._fail(self._pending, out, 0)
-        elif self._whole and not self._ended:
+        elif self._whole and not self._ended and "malformed" not in self._notes.counts:
             self._end(out)
         for state in self.states:
             state.fill(out)
@@ -125,7 +125,7 @@ class ChatDecoder:
             if self._failed or self._ended:
                 return
         if choices:
-            self._whole = not self._started and chunk.object == "chat.completion" and choices[0].message is not None
+            self._whole = not self._started and chunk.object == "chat.completion" and _is_message(choices[0].message)
             if not self._started:
                 self._start(chunk, out)
             if chunk.system_fingerprint or chunk.service_tier or chunk.citations:
@@ -318,6 +318,11 @@ class ChatDecoder:
         told = zip(_EXTRAS, said, kept, strict=True)
         if fields := {name: as_raw(new) for name, new, old in told if new and new != old}:
             out.append(Extras(fields))
+
+
+def _is_message(message: Delta | None) -> bool:
+    """Say whether a message holds an answer: some send pieces as messages, the first of which is empty."""
+    return message is not None and bool(message.content or message.tool_calls or message.images or message.refusal)
 
 
 def _names(frame: Frame, value: dict[str, Any]) -> tuple[str, str]:
