@@ -52,6 +52,7 @@ class _Block(Struct):
     id: str | None = None
     name: str | None = None
     input: Any = None
+    citations: list[dict[str, Any]] | None = None
 
 
 class _Delta(Struct):
@@ -131,6 +132,8 @@ class Decoder(AnswerDecoder[_Event]):
             self._think(block.thinking, block.signature, index)
         elif block.type in ("text", None):
             self.text(block.text)
+            for citation in block.citations or ():
+                self._cite(citation)
         else:
             self._theirs.add(index)
             self.notes.add("member_dropped", self.line, f"content block {block.type}")
@@ -142,8 +145,13 @@ class Decoder(AnswerDecoder[_Event]):
             self.tool(index=index, arguments=delta.partial_json)
         elif delta.thinking or delta.signature:
             self._think(delta.thinking, delta.signature, index)
-        elif delta.citation and as_text(delta.citation.get("url")):
-            cited = {"url": delta.citation["url"], "title": as_text(delta.citation.get("title"))}
+        elif delta.citation:
+            self._cite(delta.citation)
+
+    def _cite(self, citation: dict[str, Any]) -> None:
+        url = as_text(citation.get("url"))
+        if url:
+            cited = {"url": url, "title": as_text(citation.get("title"))}
             self.extras({"annotations": [{"type": "url_citation", "url_citation": cited}]}, 0)
 
     def _think(self, text: str | None, signature: str | None, index: int) -> None:

@@ -17,7 +17,7 @@ from trunkline.wire.openai_chunk import Choice
 from trunkline.wire.reader import EventReader
 from trunkline.wire.turns import Attached, Turn, openai_calls, refuse
 
-_SILENT = ("meta", "file", "suggested_reply", "ping")  # events that say nothing, or nothing that is of use
+_EVENTS = ("meta", "text", "replace_response", "file", "json", "suggested_reply", "ping", "done")
 _STATE_CHARS = 120  # what is replaced and longer than a line is an answer that grows, not a state
 
 
@@ -41,6 +41,8 @@ class Decoder(AnswerDecoder[_Said]):
 
     def read(self, value: _Said) -> bool:
         """Read one event."""
+        if self.event not in _EVENTS:
+            return False
         self.start()
         text = value.text or ""
         match self.event:
@@ -60,8 +62,6 @@ class Decoder(AnswerDecoder[_Said]):
                 self._release()
                 self.finish("stop")
                 self.end()
-            case _:
-                return self.event in _SILENT
         return True
 
     def _add(self, text: str) -> None:

@@ -134,8 +134,10 @@ class Collector:
 
     def _note(self, event: Event) -> None:
         if type(event) is Extras:
-            target = self._members if event.choice is None else self._rest(event.choice).extras
-            target.update(event.fields)
+            if event.choice is None:
+                self._members.update(event.fields)
+            else:
+                _add(self._rest(event.choice).extras, event.fields)
         elif type(event) is ReasoningDelta:
             self._rest(event.choice).reason(event)
         elif type(event) is RefusalDelta:
@@ -174,3 +176,11 @@ class Collector:
                 **self._members,
             }
         )
+
+
+def _add(kept: dict[str, Raw], fields: dict[str, Raw]) -> None:
+    """Put members of a delta to those of the deltas before it: lists, such as annotations, grow."""
+    for name, value in fields.items():
+        before = msgspec.json.decode(kept[name]) if name in kept else None
+        more = msgspec.json.decode(value) if isinstance(before, list) else None
+        kept[name] = Raw(_encode([*before, *more])) if isinstance(before, list) and isinstance(more, list) else value

@@ -310,6 +310,8 @@ class ChunkEncoder:
         yield self._chunk(event.choice, b'{%b"reasoning_details":%b}' % (text, bytes(event.details)))
 
     def _tool(self, event: ToolCallStarted | ToolCallDelta) -> Iterator[bytes]:
+        if self._legacy and event.call:
+            return  # a `function_call` is one
         yield self._opened(event.choice)
         if isinstance(event, ToolCallStarted):
             yield self._chunk(event.choice, self._call(event))
