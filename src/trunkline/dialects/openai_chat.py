@@ -174,7 +174,9 @@ class ChatDecoder:
     def _piece(self, value: dict[str, Any], frame: Frame, out: list[Event]) -> bool:
         """Read an object that has a piece of text in place of choices."""
         piece = None if media_in(value) else read_piece(value, begun=self._started)
-        if piece is not None:
+        if piece is not None and "complete" in frame.event and self._state(0).repeats(_text_of(piece)):
+            self._notes.add("content_cumulative", frame.line)
+        elif piece is not None:
             self._notes.add("choices_missing", frame.line)
             self._chunk(piece, frame, out)
         return piece is not None
@@ -318,6 +320,11 @@ class ChatDecoder:
         told = zip(_EXTRAS, said, kept, strict=True)
         if fields := {name: as_raw(new) for name, new, old in told if new and new != old}:
             out.append(Extras(fields))
+
+
+def _text_of(piece: Chunk) -> Any:
+    delta = piece.choices[0].delta if piece.choices else None
+    return delta.content if delta is not None else None
 
 
 def _is_message(message: Delta | None) -> bool:

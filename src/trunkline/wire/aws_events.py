@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from trunkline.core.notes import Notes
 from trunkline.wire.frame import UNREADABLE, Frame, Parse
@@ -19,6 +20,8 @@ _STRING = 7
 
 class AwsEventReader:
     """Cuts messages into frames: `{"<event type>": payload}`, or `{"error": …}` under the event `error`.
+
+    Those of InvokeModel become the event that is within.
 
     A message whose checksum is wrong ends the reading: where the next one begins, nobody knows.
     """
@@ -78,7 +81,9 @@ class AwsEventReader:
         payload = message[end:-4] or b"{}"
         kind = headers.get(":message-type", "event")
         event = headers.get(":event-type", "")
-        if kind == "event":
+        if kind == "event" and event == "chunk" and (inner := _unpacked(payload)):
+            data, event = inner, ""
+        elif kind == "event":
             data = b'{"%b":%b}' % (event.encode(), payload)
         else:
             name = headers.get(":exception-type") or headers.get(":error-code", "")
@@ -123,6 +128,18 @@ def _headers(data: bytes) -> Iterator[tuple[str, str]]:
         if kind[0] == _STRING:
             yield name, data[at : at + size].decode("utf-8", "replace")
         at += size
+
+
+class _Chunk(Struct):
+    bytes: bytes
+
+
+def _unpacked(payload: bytes) -> bytes:
+    """Give the event that stands in Base64 within one of InvokeModel, in its model's own language; or nothing."""
+    try:
+        return msgspec.json.decode(payload, type=_Chunk).bytes
+    except UNREADABLE:
+        return b""
 
 
 def _error(name: str, message: str, payload: bytes) -> bytes:

@@ -7,7 +7,7 @@ from trunkline.wire.openai_chunk import Choice, Chunk, Delta
 from trunkline.wire.read import as_dict, as_text, dicts
 
 _TEXTS = ("content", "text", "answer", "result", "completion", "generated_text", "token", "textDelta", "delta",
-          "generation", "textResponse")  # fmt: skip
+          "generation", "textResponse", "outputText")  # fmt: skip
 _ENDS = ("stop", "done", "is_end", "is_finished", "finished", "end", "close", "data")
 _LIMITS = ("stopped_limit", "truncated")
 _REASONING = frozenset(("reasoning", "reasoning-delta", "thinking"))
@@ -19,7 +19,8 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
     Known are the native streams of llama.cpp (`content`, `stop`), text-generation-inference (`token.text`,
     `details.finish_reason`), KoboldCpp (`token`), ERNIE (`result`, `is_end`), Dify (`answer`), Cohere's first API
     (`text`, `is_finished`), Anthropic's text completions (`completion`), watsonx (`results`), Llama on Bedrock
-    (`generation`), RAGFlow (`data.answer`), Flowise (`event`, `data`), AnythingLLM (`textResponse`, `close`).
+    (`generation`) and Titan (`outputText`), RAGFlow (`data.answer`), Flowise (`event`, `data`), AnythingLLM
+    (`textResponse`, `close`), Replicate's predictions (`output`, `status`).
     """
     text: str | None
     inner = as_dict(value.get("data")) or next(dicts(value.get("results")), {})
@@ -29,10 +30,13 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
     if token:
         text = "" if token.get("special") is True else as_text(token.get("text"))
     else:
-        names = ("data",) if value.get("event") == "token" else _TEXTS
-        text = next((value[name] for name in names if type(value.get(name)) is str), None)
-    words = (value.get("finish_reason"), as_dict(value.get("details")).get("finish_reason"), value.get("stop_reason"))
+        members = ("data",) if value.get("event") == "token" else _TEXTS
+        text = next((value[name] for name in members if type(value.get(name)) is str), None)
+    names = ("finish_reason", "stop_reason", "completionReason")
+    words = (as_dict(value.get("details")).get("finish_reason"), *(value.get(name) for name in names))
     reason = next(filter(None, map(as_text, words)), None)
+    if text is None and (output := _output(value)):
+        text, reason = output, reason or "stop"
     if reason is None and (any(value.get(name) is True for name in _ENDS) or as_text(value.get("event")) in END_EVENTS):
         reason = "length" if any(value.get(name) is True for name in _LIMITS) else "stop"
     if text is None and (reason is None or not begun):
@@ -45,3 +49,9 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
         model=value.get("model"),
         usage=as_dict(value.get("metadata")).get("usage"),
     )
+
+
+def _output(value: dict[str, Any]) -> str:
+    """Give the text of a prediction that has succeeded; it may be a list of pieces."""
+    output = value.get("output") if value.get("status") == "succeeded" else None
+    return "".join(map(as_text, output)) if type(output) is list else as_text(output)
