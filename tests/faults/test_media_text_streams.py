@@ -189,3 +189,23 @@ async def test_a_stream_that_is_being_recorded_when_the_gateway_goes_down_is_boo
     await database.close()
     assert stream is not None
     assert (row.end_reason, stream.state) == ("completed", "ended")
+
+
+async def test_a_stream_that_is_claimed_anew_while_it_ends_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = SqlStreams.end
+
+    async def end(store: SqlStreams, stream_id: str, generation: int, *rest: Any) -> None:
+        texts = gate.application._media.texts
+        if generation == 1:  # the lease was lost, and the life after it comes between
+            claimed = await texts._log.claim(stream_id, texts._life.holder)
+            assert claimed is not None
+            texts._pumps[stream_id].stream = claimed
+        await real(store, stream_id, generation, *rest)
+
+    monkeypatch.setattr(SqlStreams, "end", end)
+    async with raw_upstream(words) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
+        async with asyncio.timeout(20):
+            whole = await numbered(await gate.ask(chat(stream=True), **RESUME))
+    assert whole[-1][1] == "[DONE]"

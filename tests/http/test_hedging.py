@@ -1,6 +1,7 @@
 """A second target is asked when the first has not answered after `hedge_s`; whoever is quicker answers."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from gateway import chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, Script, raw_upstream
 from text_upstream import HEAD
 
+from trunkline.calls.hedge import Race
 from trunkline.core.keys import KeyChanges
 from trunkline.core.money import Budget, LedgerRow
 from trunkline.storage.sql.database import Database
@@ -136,6 +138,35 @@ async def test_a_winner_that_falls_silent_is_not_waited_for(tmp_path: Path) -> N
     assert "upstream_timeout" in text
     assert "[DONE]" not in text
     assert sorted(row.end_reason for row in rows) == ["cancelled", "timeout"]
+
+
+@pytest.mark.parametrize("failing", [False, True])
+async def test_whoever_reads_the_request_is_booked_when_its_client_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, failing: bool
+) -> None:
+    taken, take = asyncio.Event(), Race._take
+
+    async def noted(race: Race, task: Any) -> None:
+        await take(race, task)
+        taken.set()
+
+    monkeypatch.setattr(Race, "_take", noted)
+    first, second = Upstream("", 0 if failing else None, "500 Internal Server Error"), Upstream("", None)
+    first.after = second.was_asked if failing else None
+    async with raw_upstream(first) as one, raw_upstream(second) as two:
+        async with gateway(tmp_path, tables(one.url, two.url, 0.05)) as gate:
+            answer = await gate.send("POST", "/v1/chat/completions", json.dumps(chat(stream=True)).encode())
+            await second.was_asked.wait()
+            if failing:
+                await taken.wait()
+            answer.leave()
+            await second.left.wait()
+    database = Database.at(tmp_path / "trunkline.db")
+    rows = await SqlMoney(database).rows()
+    await database.close()
+    booked = [("other", "cancelled")] if failing else [("other", "cancelled"), ("up", "cancelled")]
+    assert sorted((row.provider, row.end_reason) for row in rows) == booked
+    assert all(row.cost_microusd for row in rows)
 
 
 async def test_both_fail(tmp_path: Path) -> None:

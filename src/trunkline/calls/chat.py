@@ -214,6 +214,11 @@ class ChatCall:
         except asyncio.CancelledError:
             for asked in race.asked:
                 self._targets.health.left(asked.key)
+            failed = [asked for asked, _ in race.failed]
+            reading = [asked for asked in race.asked if asked not in failed]
+            self._asked = reading[0] if reading else self._asked  # it is settled by `close`
+            for asked in reading[1:]:
+                self.meter.lose(asked.item, asked.key[2])
             raise
         for lost in race.lost:
             self._targets.health.left(lost.key)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct, field
@@ -25,6 +26,8 @@ from trunkline.ingress.openai_chat import ChunkEncoder, error_object
 
 LOOK_S = 1.0
 AGAIN_S = 0.5
+CLAIM_S = 0.2
+"""How long this process's own claim of a stream may be on its way to who writes it."""
 PATIENCE_S = 60.0
 """How long an answer waits for the store of its events before it is given up."""
 LAST_S = 2.0
@@ -203,7 +206,7 @@ class TextStreams:
     async def _append(self, pump: Pump, events: list[bytes]) -> None:
         """Add to a stream. The answer waits while its store is away, though not for ever."""
         if events:
-            await patient(lambda: self._log.append(pump.stream.id, pump.stream.generation, events), PATIENCE_S)
+            await self._owning(pump, lambda mine: self._log.append(mine.id, mine.generation, events), PATIENCE_S)
 
     async def _end(self, pump: Pump, failed: Failed | None, within_s: float = 0.0) -> None:
         """End a stream, with an error event if it failed, as soon as its store allows."""
@@ -211,11 +214,22 @@ class TextStreams:
             if failed is not None:
                 event = b"data: " + error_object(failed) + b"\n\n"
                 with suppress(StaleOwnerError):  # by another process, or its events are lost: it can be ended yet
-                    await patient(lambda: self._log.append(pump.stream.id, pump.stream.generation, [event]), within_s)
+                    await self._owning(pump, lambda mine: self._log.append(mine.id, mine.generation, [event]), within_s)
             state: Literal["ended", "failed"] = "failed" if failed else "ended"
-            await patient(lambda: self._log.end(pump.stream.id, pump.stream.generation, state), within_s)
+            await self._owning(pump, lambda mine: self._log.end(mine.id, mine.generation, state), within_s)
         except (StaleOwnerError, StorageError) as error:
             log.warning("stream %s could not be ended: %s", pump.stream.id, error)
+
+    async def _owning(self, pump: Pump, work: Callable[[StoredStream], Awaitable[object]], within_s: float) -> None:
+        """Do what only a stream's owner may; once more if that is this process, in a life that has just begun."""
+        while True:
+            mine = pump.stream
+            try:
+                return await patient(partial(work, mine), within_s)
+            except StaleOwnerError:
+                await asyncio.sleep(CLAIM_S)
+                if pump.stream is mine:
+                    raise
 
 
 async def patient(work: Callable[[], Awaitable[object]], within_s: float) -> None:
