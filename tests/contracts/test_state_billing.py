@@ -179,6 +179,24 @@ async def test_what_a_process_set_aside_before_it_slept_counts_once(start: Start
     assert await sums(database) == (350, 0, 350, 50)
 
 
+async def test_nobody_spends_what_a_process_that_stalls_has_set_aside(start: Start, database: Database) -> None:
+    key = a_key(total=50 * PRICE)
+    async with start(database) as stalling, start(database) as other:
+        holds = [await stalling.reserve(key, PRICE, NOW) for _ in range(20)]
+        async with database.write() as connection:
+            past = text("UPDATE leases SET until_ms = until_ms - 4000 WHERE holder = :holder")  # a second
+            await connection.execute(past, {"holder": stalling._life.holder})
+        await other.sweep()
+        passed = await asyncio.gather(*(call(other, key) for _ in range(100)))
+        await stalling._life.renew()
+        await other.sweep()
+        passed += await asyncio.gather(*(call(billing, key) for billing in (stalling, other) for _ in range(100)))
+        assert sum(passed) == 30
+        for hold in holds:
+            stalling.settle(hold, a_row(key, PRICE))
+    assert await sums(database) == (350, 0, 350, 50)
+
+
 async def test_a_call_waits_for_a_process_that_stalled(start: Start, database: Database) -> None:
     key = a_key(total=10**6)
     async with start(database) as billing:

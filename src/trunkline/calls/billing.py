@@ -71,8 +71,6 @@ class Billing:
         self._tasks: asyncio.TaskGroup | None = None
         self._written = True
         self._failed = False
-        self._lost = False
-        """The lease was over: what was reserved under it is not ended yet, and would count a second time."""
         life.on_lost.append(self._lose)
 
     @property
@@ -343,9 +341,6 @@ class Billing:
             demand=sum(waiter.amount for waiter in asking),
         )
         try:
-            if self._lost:
-                await self._store.sweep()
-                self._lost = False
             grant = await self._store.resize(ask)
         except StaleOwnerError:
             allowance.lose()
@@ -367,10 +362,9 @@ class Billing:
                 waiter.future.set_exception(spent(grant, waiter.amount))
 
     def _lose(self) -> None:
-        """Take what was reserved for gone: the lease was over."""
-        self._lost = True
+        """Ask anew before anything is admitted: the lease was over, and what was reserved under it may be gone."""
         for allowance in self._all:
-            allowance.lose()
+            allowance.free = min(0, allowance.free)
 
 
 def unavailable() -> GatewayError:

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import and_, bindparam, delete, exc, func, or_, select, update
+from sqlalchemy import and_, bindparam, delete, exc, exists, func, not_, or_, select, update
 
 from trunkline.core.jobs import UNFINISHED
 from trunkline.core.keys import Key
@@ -17,14 +17,15 @@ from trunkline.core.state import Ask, Grant, Kept, StaleOwnerError
 from trunkline.policy import budget
 from trunkline.storage.sql.database import Database, now_ms, upsert
 from trunkline.storage.sql.engine import AsyncConnection
-from trunkline.storage.sql.leases import living
 from trunkline.storage.sql.records import Records, paged
-from trunkline.storage.sql.tables import jobs, ledger, reservations, spend
+from trunkline.storage.sql.tables import jobs, leases, ledger, reservations, spend
 
 LEDGER = Records(ledger, LedgerRow)
 SPEND = (spend.c.owner_id, spend.c.period, spend.c.spent_microusd, spend.c.reserved_microusd, spend.c.calls)
 FORGOTTEN_MS = 600_000
 """After this long a reservation of a job that is no more is ended."""
+STALLED_MS = 5_000
+"""So long after its lease a process keeps what it has reserved."""
 KEPT_MS = 7 * 24 * 3600 * 1000
 """So long it is remembered that a reservation ended."""
 Place = tuple[str, str]
@@ -114,7 +115,11 @@ class SqlMoney:
             return await _end(connection, reservation_id, "released")
 
     async def sweep(self) -> int:
-        of_the_dead = and_(reservations.c.job_id == "", reservations.c.holder.not_in(living()))
+        # a process that has begun a new life, or stalls for a little longer than its lease, makes its calls yet
+        alive = exists().where(
+            leases.c.until_ms > now_ms() - STALLED_MS, reservations.c.holder.like(leases.c.name + "#%")
+        )
+        of_the_dead = and_(reservations.c.job_id == "", not_(alive))
         unfinished = select(jobs.c.id).where(jobs.c.state.in_(UNFINISHED))
         of_no_job = and_(
             reservations.c.job_id != "",
