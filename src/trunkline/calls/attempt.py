@@ -25,7 +25,7 @@ Take = Callable[[Said], bool]
 """Takes events, or the text that is all that was said; False: no more for now."""
 ERROR_BODY_BYTES = 1024 * 1024
 LARGE_BYTES = 1 << 20
-"""Answers, and events, longer than this are read one in a turn of the loop: a picture of 20 MB takes some 20 ms."""
+"""Answers, and events, longer than this are read one in a turn of the loop: a picture of 20 MB takes 12 ms or more."""
 TURNS_BETWEEN = 2
 """So that a small stream's chunk, which takes two turns from socket to socket, waits for one large answer at most."""
 LINGER_S = 5.0
