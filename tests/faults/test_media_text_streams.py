@@ -20,10 +20,10 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close
 RESUME = {"x_trunkline_resume": "true"}
 
 
-async def numbered(answer: Answer) -> list[tuple[int | None, Any]]:
-    """The stream's events with their numbers."""
+async def numbered(answer: Answer, begun: bytes = b"") -> list[tuple[int | None, Any]]:
+    """The stream's events with their numbers; `begun`: what was read of it before."""
     events = []
-    for block in (await answer.body()).decode().removesuffix("\n\n").split("\n\n"):
+    for block in (begun + await answer.body()).decode().removesuffix("\n\n").split("\n\n"):
         lines = dict(line.split(": ", 1) for line in block.split("\n"))
         data = lines["data"]
         number = int(lines["id"]) if "id" in lines else None
@@ -110,15 +110,20 @@ async def test_a_failure_before_the_first_event_is_a_status(tmp_path: Path) -> N
 
 
 async def test_before_the_first_event_there_are_keep_alives_without_comments(tmp_path: Path) -> None:
+    kept_alive = asyncio.Event()
+
     async def script(peer: Peer) -> None:
         await peer.request()
-        await asyncio.sleep(1.5)
+        await kept_alive.wait()
         await peer.send(HEAD + chunk({"content": "late"}, "stop") + b"data: [DONE]\n\n")
 
     async with raw_upstream(script) as upstream:
         tables = to_upstream(upstream.url) | {"server": {"grace_s": 0.1, "keepalive_s": 0.1}}
         async with gateway(tmp_path, tables) as gate:
-            events = await numbered(await gate.ask(chat(stream=True), **RESUME))
+            answer = await gate.ask(chat(stream=True), **RESUME)
+            begun = b"".join([await answer.chunk() for _ in range(3)])  # the role, then what keeps it alive
+            kept_alive.set()
+            events = await numbered(answer, begun)
     silent = [event for number, event in events if number is None]
     assert len(silent) >= 2
     assert all(event["choices"][0]["delta"] == {} for event in silent)
