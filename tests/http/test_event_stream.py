@@ -1,10 +1,10 @@
 """How a stream is written: a large answer leaves the other streams their turns."""
 
-import asyncio
-from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
+
+from turns import Turns
 
 from trunkline.core.events import Ended, Event, TextDelta
 from trunkline.http.event_stream import TURN_BYTES, EventStream, Times
@@ -13,31 +13,19 @@ PIECE = b"x" * 65_536
 PIECES = 40
 
 
-class Turns:
-    """Counts the turns of the loop."""
-
-    def __init__(self) -> None:
-        self.now = 0
-        self._count()
-
-    def _count(self) -> None:
-        self.now += 1
-        asyncio.get_running_loop().call_soon(self._count)
-
-
 class Client(SimpleNamespace):
     """A client that takes all there is at once."""
 
     responded = streaming = gone = finished = False
 
     def __init__(self, turns: Turns) -> None:
-        super().__init__(turns=turns, taken=Counter())
+        super().__init__(turns=turns)
 
     def start(self, _headers: Any) -> None:
         self.responded = self.streaming = True
 
     def write(self, data: bytes) -> bool:
-        self.taken[self.turns.now] += len(data)
+        self.turns.take(len(data))
         return True
 
     def writable(self) -> None:
@@ -88,5 +76,5 @@ async def written(*, at_once: bool) -> Client:
 async def test_a_picture_goes_out_over_many_turns() -> None:
     for at_once in (True, False):
         client = await written(at_once=at_once)
-        assert sum(client.taken.values()) >= PIECES * len(PIECE)
-        assert max(client.taken.values()) <= 2 * TURN_BYTES + len(PIECE)
+        assert sum(client.turns.taken.values()) >= PIECES * len(PIECE)
+        assert max(client.turns.taken.values()) <= 2 * TURN_BYTES + len(PIECE)

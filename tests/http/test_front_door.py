@@ -7,9 +7,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import uvloop
 from gateway import Answer, Gateway, chat, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 from text_upstream import completion
+from turns import Turns
+
+from trunkline.http.front_door import FrontDoor
+
+ONE_READ = 256 * 1024
 
 
 @asynccontextmanager
@@ -171,3 +177,25 @@ async def test_a_tunnel_is_not_given(tmp_path: Path) -> None:
         answer = await sent(gate, b"CONNECT other:443 HTTP/1.1\r\nhost: other:443\r\n\r\n")
         await answer.read_head()
         assert answer.status >= 400
+
+
+def test_a_large_body_leaves_others_their_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = FrontDoor.data_received
+
+    async def asked() -> tuple[int, Turns]:
+        turns = Turns()
+
+        def counted(door: FrontDoor, data: bytes) -> None:
+            turns.take(len(data))
+            read(door, data)
+
+        monkeypatch.setattr(FrontDoor, "data_received", counted)
+        async with gate_and_upstream(tmp_path) as (gate, _):
+            answer = await sent(gate, post(chat(user="x" * (8 << 20))))
+            await answer.read_head()
+            return answer.status, turns
+
+    status, turns = uvloop.run(asked())  # it reads 32 times from one connection, where asyncio reads once
+    assert status == 200
+    assert turns.taken.total() > 8 << 20
+    assert max(turns.taken.values()) <= ONE_READ

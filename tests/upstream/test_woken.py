@@ -6,12 +6,14 @@ from functools import partial
 
 import pytest
 from raw_upstream import Peer, forever, raw_upstream
+from turns import Turns
 
 from trunkline.calls.task import Task
 from trunkline.core.ports import HttpError, HttpRequest
 from trunkline.upstream.client import Client
 from trunkline.upstream.connection import Connection
 
+ONE_READ = 256 * 1024
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
 
 
@@ -76,6 +78,25 @@ async def test_the_next_exchange_may_begin_inside_the_callback_that_ends_the_one
         await ran(calls())
         assert len(upstream.peers) == 1
     assert where == ["data_received"] * 5
+
+
+async def test_a_large_body_leaves_others_their_turns(client: Client) -> None:
+    body = bytes(8 << 20)
+    turns = Turns()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(body)
+
+    async def call() -> None:
+        response = await client.open(post(upstream.url))
+        while data := await response.read():
+            turns.take(len(data))
+
+    async with raw_upstream(script) as upstream:
+        await ran(call())
+    assert turns.taken.total() == len(body)
+    assert max(turns.taken.values()) <= ONE_READ
 
 
 @pytest.mark.parametrize("tail", [ANSWER, b"HTTP/1.1 200", b"junk", b"\r\n"])

@@ -22,6 +22,8 @@ WRITE_BUFFER_BYTES = 256 * 1024
 """What may wait for a slow client before its upstream is no longer read."""
 NONE_WAITING: deque[Any] = deque()
 """The requests that wait for ASGI to answer the one before: a queue takes 0.7 KiB, and ASGI alone needs its own."""
+LARGE_BYTES = 64 * 1024
+"""Behind a read of this size others have their turn: libuv would read 32 times 256 KiB from one connection."""
 INVALID = "Invalid HTTP request received."
 LINGER_S = 3.0
 """How long a connection at rest stays open when the server is going down: a proxy may be sending on it just then."""
@@ -268,6 +270,9 @@ class FrontDoor(HttpToolsProtocol):
             self._body.append(data)
             if self._size > self.body_max_bytes:
                 self._refuse(self._exchange)
+            elif len(data) >= LARGE_BYTES:
+                self.transport.pause_reading()
+                self.loop.call_soon(self.transport.resume_reading)
 
     def _to_asgi(self, url: bytes, headers: dict[bytes, bytes], *, expects: bool) -> None:
         """Hand the request over: the parent makes its scope from the URL and the headers."""

@@ -100,11 +100,10 @@ class Connection(asyncio.Protocol):
             self._take = None
 
     def drained(self) -> None:
-        """Read on: all that has come is taken."""
+        """Read on, as all that has come is taken; others have their turn before, where libuv would read 32 times."""
         if not self._reading:
             self._reading = True
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
+            self.loop.call_soon(self._read_on)
 
     def fail(self, kind: HttpFailure, message: str) -> None:
         """Close at once; who reads gets what has come, then the error."""
@@ -224,6 +223,10 @@ class Connection(asyncio.Protocol):
             self._reading = False
             self.transport.pause_reading()
         self._wake()  # last: who waits runs on at once
+
+    def _read_on(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _finish(self, error: HttpError | None) -> None:
         response = self._response
