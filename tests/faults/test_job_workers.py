@@ -10,7 +10,7 @@ import pytest
 from film_provider import FilmProvider
 from gateway import Answer
 from gateway_process import Books, Home, Process, film, to_films
-from media_gateway import heard, media_of, numbered
+from media_gateway import behind, heard, media_of, numbered
 from postgres import postgres_server, postgres_url
 from replicas import several
 
@@ -57,9 +57,8 @@ async def they_go_on(home: Home, provider: FilmProvider, at_work: int) -> None:
         print(f"claimed {claimed_s:.1f} s, asked for again {polled_s:.1f} s {after}")
         for answer in answers:
             begun = await heard(answer)
-            last = max(number for number, _ in begun if number is not None)
             stream = f"/v1/streams/{answer.headers['x-trunkline-stream-id']}"
-            rest = await numbered(await gate.get(stream, last_event_id=str(last)))
+            rest = await numbered(await gate.get(stream, **behind(begun)))
             events = [event for event in begun + rest if event[0] is not None]
             assert [number for number, _ in events] == list(range(len(events)))
             assert media_of(events)["outputs"]

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from film_provider import FilmProvider
 from gateway_process import Home, film, stopped_in, to_films
-from media_gateway import deltas, heard, media_of, numbered
+from media_gateway import behind, deltas, heard, media_of, numbered
 from raw_upstream import raw_upstream
 from replicas import ask_text, several
 from text_upstream import said, talking, to_text
@@ -47,8 +47,7 @@ async def test_a_peer_takes_a_film_over(
         first.kill()
         killed = time.monotonic()
         begun = await heard(answer)
-        last = max(number for number, _ in begun if number is not None)
-        following = await second.get(f"/v1/streams/{stream_id}", last_event_id=str(last))
+        following = await second.get(f"/v1/streams/{stream_id}", **behind(begun))
         await books.claimed(job_id)
         print(f"{state}: claimed {time.monotonic() - killed:.1f} s after the kill")
         events = [event for event in begun + await numbered(following) if event[0] is not None]

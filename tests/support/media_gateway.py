@@ -72,6 +72,12 @@ async def heard(answer: Answer) -> list[tuple[int | None, Any]]:
     return [read_event(block) for block in text.decode().split("\n\n")[:-1]]
 
 
+def behind(begun: list[tuple[int | None, Any]]) -> dict[str, str]:
+    """Ask for what comes behind these events; for all, where the stream broke before the first."""
+    numbers = [number for number, _ in begun if number is not None]
+    return {"last_event_id": str(max(numbers))} if numbers else {}
+
+
 def read_event(block: str) -> tuple[int | None, Any]:
     """Read an event: its number, if it has one, and its data."""
     lines = dict(line.split(": ", 1) for line in block.split("\n"))
