@@ -4,7 +4,6 @@ import time
 from bisect import bisect_left
 from typing import Literal, Protocol
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -30,7 +29,7 @@ from trunkline.core.money import EndReason
 from trunkline.core.provider import ModelKind
 from trunkline.core.route import RouteTarget
 from trunkline.policy.made import Made
-from trunkline.policy.tokens import TokenCount, count_request
+from trunkline.policy.tokens import TokenCount, count_prompt
 
 HEDGED = "hedged"
 """In the ledger, in place of an error's code, of targets that were asked as well and broken off."""
@@ -186,11 +185,11 @@ class Meter:
         if held and memoryview(held).nbytes > LONG_BYTES:
             self._prompt = self.estimate().prompt_tokens
             fields.clear()  # each member holds the whole body
+            self._request.said = None
 
     def estimate(self) -> Usage:
         """Give our own count of what has been used so far."""
-        messages = self._request.fields.get("messages") if self._prompt is None else None
-        prompt = self._prompt or count_request(msgspec.json.decode(messages) if messages is not None else None)
+        prompt = count_prompt(self._request) if self._prompt is None else self._prompt
         completion = self._tokens.tokens
         return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
 

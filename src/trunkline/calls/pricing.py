@@ -13,7 +13,7 @@ from trunkline.core.provider import ModelKind
 from trunkline.core.route import Route, RouteTarget
 from trunkline.policy.made import price_of
 from trunkline.policy.price import CONFIGURED, SLOT_MS, PriceBook, Shape, Tariff, TokenPrices
-from trunkline.policy.tokens import count_request
+from trunkline.policy.tokens import count_prompt
 from trunkline.wire.read import as_count
 
 SHORT_BYTES = 4096
@@ -111,9 +111,7 @@ class Pricing:
 
     def tokens(self, request: ChatRequest) -> int:
         """Give how many tokens a request counts for in rates before its answer: its input, and the most it asks for."""
-        messages = request.fields.get("messages")
-        inputs = count_request(msgspec.json.decode(messages)) if messages is not None else 0
-        return inputs + request.n * _asked_outputs(request.fields)
+        return count_prompt(request) + request.n * _asked_outputs(request.fields)
 
     def of(self, prices: Prices, item: RouteTarget, usage: Usage, tally: Tally | Settlement) -> Cost:
         """Price what a target did: as it says itself, unless the operator set a price; else by media or tokens.
@@ -159,7 +157,7 @@ class Pricing:
             inputs = size // BYTES_PER_TOKEN
         else:  # perhaps for its pictures, which are not text
             messages = fields.get("messages")
-            inputs = count_request(msgspec.json.decode(messages)) if messages is not None else 0
+            inputs = count_prompt(request)
             inputs += inputs // 2  # our own count may be too low: JSON has 2.9 bytes a token
             inputs += (size - (len(memoryview(messages)) if messages is not None else 0)) // BYTES_PER_TOKEN
         return inputs + ROOM_TOKENS, (_asked_outputs(fields) or self._reserve_output_tokens) * request.n
@@ -168,8 +166,7 @@ class Pricing:
         """Give the most tokens that a request may come to, by kind."""
         fields = request.fields
         inputs, outputs = self._most_tokens(request)
-        messages = fields.get("messages")
-        written = inputs if messages is not None and b'"cache_control"' in bytes(messages) else 0
+        written = inputs if b'"cache_control"' in bytes(request.words or b"") else 0
         modalities = fields.get("modalities")
         spoken = outputs if modalities is not None and b'"audio"' in bytes(modalities) else 0
         return Usage(

@@ -21,6 +21,13 @@ class ChatRequest(Struct):
     """How many there are."""
     legacy_functions: bool = False
     """The client sent `functions`, so it reads `function_call`."""
+    said: Raw | None = None
+    """`messages` without the data of their pictures, where that is less than all of them."""
+
+    @property
+    def words(self) -> Raw | None:
+        """Give `messages` as far as they are counted."""
+        return self.fields.get("messages") if self.said is None else self.said
 
 
 class Target(Struct, frozen=True):

@@ -69,7 +69,7 @@ class ChatCompletions:
             if wishes:
                 caller = replace(caller, traceparent=exchange.header(b"traceparent"))
             request = parse(exchange.body)
-            check_size(request, exchange.body, settings.messages_max, settings.images_max)
+            check_size(request, settings.messages_max, settings.images_max)
             route = self._live.table.route(request.model)
             if route.kind != "text":
                 chat = await self._media.handle(exchange, caller, request, route, headers)

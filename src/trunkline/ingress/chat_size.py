@@ -19,15 +19,16 @@ class _Message(Struct):
     content: str | list[_Part | str] | None = None
 
 
-def check_size(request: ChatRequest, body: bytes, messages_max: int, images_max: int) -> None:
-    """Raise GatewayError (400) for a chat of more messages or pictures than are allowed; `body` is the request's."""
+def check_size(request: ChatRequest, messages_max: int, images_max: int) -> None:
+    """Raise GatewayError (400) for a chat of more messages or pictures than are allowed."""
     if request.messages > messages_max:
         told = f"`messages` has {request.messages} messages; at most {messages_max} are allowed here."
         raise GatewayError("invalid_value", told, param="messages")
-    if body.count(IMAGE) <= images_max:  # every picture names it at least once
+    words = bytes(request.words or b"")
+    if words.count(IMAGE) <= images_max:  # every picture names it at least once
         return
     try:
-        read = msgspec.json.decode(request.fields["messages"], type=list[_Message])
+        read = msgspec.json.decode(words, type=list[_Message])
     except msgspec.ValidationError:  # unusual content: for the provider to judge
         return
     parts = (part for message in read if isinstance(message.content, list) for part in message.content)

@@ -24,13 +24,15 @@ from trunkline.core.events import (
     Usage,
     UsageReported,
 )
-from trunkline.ingress.request_body import STRING, read_fields, typed
+from trunkline.ingress.request_body import STRING, read_fields, typed, without_pictures
 from trunkline.wire.frame import UNREADABLE
 
 _BLOCK_BYTES = 64 * 1024  # what is joined into one write
 _PIECE_CHARS = 40_000  # no line of the stream passes 64 KiB (wire.md 0.18)
 _SHORT_CHARS = _PIECE_CHARS // 4  # however they are escaped, they fit a line
 _LINE_BYTES = 62_000
+LARGE_BYTES = 64 * 1024
+"""A request of more is read without its pictures."""
 DONE = b"data: [DONE]\n\n"
 KEEPALIVE = b": keep-alive\n\n"
 _AT_ONCE = frozenset({Started, Finished, UsageReported, Ended, Extras, Failed})
@@ -69,14 +71,18 @@ def parse(body: bytes) -> ChatRequest:
 
     Raises GatewayError (400) that names the member and what is allowed. Members that are not read here are kept.
     """
-    fields = read_fields(body)
+    fields, said = read_fields(body), None
+    if len(body) > LARGE_BYTES:
+        small = without_pictures(body)
+        if small is not body:
+            body, said = small, read_fields(small).get("messages")
     try:
         read = _usual(body)
     except UNREADABLE:
-        return _by_member(fields)
+        return _by_member(fields, said)
     stream, options = read.stream or False, read.stream_options
     if options is not None and not stream:
-        return _by_member(fields)
+        return _by_member(fields, said)
     return ChatRequest(
         model=read.model,
         fields=fields,
@@ -86,10 +92,11 @@ def parse(body: bytes) -> ChatRequest:
         include_usage=options is not None and bool(options.include_usage),
         include_cost=options is not None and bool(options.include_cost),
         legacy_functions="functions" in fields and "tools" not in fields,
+        said=said,
     )
 
 
-def _by_member(fields: dict[str, Raw]) -> ChatRequest:
+def _by_member(fields: dict[str, Raw], said: Raw | None) -> ChatRequest:
     """Read the members one by one, to say which of them is wrong."""
     model = typed(fields, "model", STRING, "a string")
     if not model:
@@ -119,6 +126,7 @@ def _by_member(fields: dict[str, Raw]) -> ChatRequest:
         include_usage=bool(options and options.include_usage),
         include_cost=bool(options and options.include_cost),
         legacy_functions="functions" in fields and "tools" not in fields,
+        said=said,
     )
 
 

@@ -1,0 +1,91 @@
+"""Large requests are read and counted without the data of their pictures, and say the same."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trunkline.core.chat import ChatRequest
+from trunkline.core.errors import GatewayError
+from trunkline.ingress.chat_size import check_size
+from trunkline.ingress.openai_chat import LARGE_BYTES, parse
+from trunkline.ingress.request_body import without_pictures
+from trunkline.policy.tokens import count_prompt
+
+DATA = "data:image/png;base64," + "QUJD" * 30_000
+AT_ONCE = {"type": "image_url", "image_url": {"url": DATA}}
+ODD = 'He said "data:image/png;base64,QUJD" and \\"data:image/\\" \\'
+
+
+def of(*parts: Any, **members: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": [{"role": "user", "content": list(parts)}], **members}).encode()
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def test_no_byte_of_a_picture_is_left() -> None:
+    body = of(text("What is it?"), AT_ONCE, AT_ONCE, user="u")
+    small = without_pictures(body)
+    assert len(small) < 400
+    assert json.loads(small) == json.loads(body.replace(DATA.encode(), b"data:image/"))
+
+
+@pytest.mark.parametrize("said", [ODD, ODD * 2, "\\" + ODD, "data:image/png", '"data:image/'])
+def test_what_is_said_in_a_text_stays_as_it_is(said: str) -> None:
+    small = json.loads(without_pictures(of(text(said + "!"), AT_ONCE, text("x" + said))))
+    first, _, last = small["messages"][0]["content"]
+    assert last == text("x" + said)
+    assert first == text("data:image/" if said.startswith("data:image/") else said + "!")
+
+
+@given(st.lists(st.text('"\\dat:image/,x', max_size=30), max_size=4))
+def test_it_counts_the_same(texts: list[str]) -> None:
+    body = of(*map(text, texts), AT_ONCE, *map(text, texts))
+    request = parse(body)
+    assert request.said is not None
+    assert count_prompt(request) == count_prompt(ChatRequest("m", request.fields))
+    assert bytes(request.fields["messages"]) in body
+
+
+def test_errors_are_the_same() -> None:
+    with pytest.raises(GatewayError, match="`n` is 0; it must be from 1 to 128"):
+        parse(of(AT_ONCE, n=0))
+    with pytest.raises(GatewayError, match="`stream_options` is only allowed with `stream`: true"):
+        parse(of(AT_ONCE, stream_options={}))
+    with pytest.raises(GatewayError, match="not valid JSON"):
+        parse(of(AT_ONCE)[:-9])
+    with pytest.raises(GatewayError, match="hold 3 pictures; at most 2"):
+        check_size(parse(of(AT_ONCE, AT_ONCE, AT_ONCE)), 10, 2)
+    check_size(parse(of(AT_ONCE, AT_ONCE)), 10, 2)
+
+
+def test_a_large_text_is_not_read_twice() -> None:
+    body = of(text("word " * LARGE_BYTES))
+    assert without_pictures(body) is body
+    assert parse(body).said is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "input_audio", "input_audio": {"data": "A" * 640_000, "format": "mp3"}},
+        {"type": "video_url", "video_url": {"url": "data:video/mp4;base64," + "A" * 639_978}},
+    ],
+)
+def test_sound_and_film_are_not_counted_as_text(part: dict[str, Any]) -> None:
+    assert count_prompt(parse(of(part))) == 4 + 10_000
+
+
+def test_a_request_keeps_no_words_whose_members_are_gone() -> None:
+    request = parse(of(text("hi")))
+    assert request.words == request.fields["messages"]
+    request.fields.clear()
+    assert request.words is None
+    assert msgspec.json.encode(parse(of(AT_ONCE)).words) == without_pictures(
+        bytes(parse(of(AT_ONCE)).fields["messages"])
+    )
