@@ -24,7 +24,7 @@ def check_size(request: ChatRequest, messages_max: int, images_max: int) -> None
     if request.messages > messages_max:
         told = f"`messages` has {request.messages} messages; at most {messages_max} are allowed here."
         raise GatewayError("invalid_value", told, param="messages")
-    words = bytes(request.words or b"")
+    words = bytes(request.said or request.fields["messages"])
     if words.count(IMAGE) <= images_max:  # every picture names it at least once
         return
     try:
