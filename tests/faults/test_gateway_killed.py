@@ -31,8 +31,8 @@ def joined(first: Numbered, rest: Numbered) -> Numbered:
     ("state", "script"),
     [
         ("queued", {"polls": 1}),
-        ("running", {"polls": 4}),
-        ("storing", {"polls": 1, "file_s": 2}),
+        ("running", {"held": "polls"}),
+        ("storing", {"held": "file"}),
     ],
 )
 async def test_a_film_survives_its_gateway(tmp_path: Path, state: JobState, script: dict[str, Any]) -> None:
@@ -42,6 +42,7 @@ async def test_a_film_survives_its_gateway(tmp_path: Path, state: JobState, scri
             answer = await stopped_in(state, first, books, script)
             job_id, stream_id = answer.headers["x-trunkline-job-id"], answer.headers["x-trunkline-stream-id"]
             first.kill()
+            provider.go.set()
             begun = await heard(answer)
             assert len(provider.submits) == len(await books.rows()) + (state != "queued")
             async with home.gateway() as second:
@@ -64,7 +65,7 @@ async def test_killed_inside_the_submit_it_is_not_submitted_again(tmp_path: Path
     async with FilmProvider() as provider:
         home = Home(tmp_path, to_films(provider.url))
         async with home.gateway() as first, home.books() as books:
-            answer = await first.ask(film({"polls": 1, "submit_s": 30}))
+            answer = await first.ask(film({"polls": 1, "held": "submit"}))
             job_id, stream_id = answer.headers["x-trunkline-job-id"], answer.headers["x-trunkline-stream-id"]
             async with asyncio.timeout(20):
                 while not provider.submits:  # noqa: ASYNC110 - seen from outside

@@ -40,11 +40,12 @@ async def they_go_on(home: Home, provider: FilmProvider, at_work: int) -> None:
         answers: list[Answer] = []
         held: list[Job] = []
         while len({job.owner for job in held}) < at_work:  # the kernel gives connections to workers as it likes
-            more = await asyncio.gather(*(gate.ask(film({"polls": 6})) for _ in range(FILMS)))
+            more = await asyncio.gather(*(gate.ask(film({"held": "polls"})) for _ in range(FILMS)))
             held += [await books.reached(answer.headers["x-trunkline-job-id"], "running") for answer in more]
             answers += more
         jobs = [job.id for job in held]
         os.kill(first_worker(gate), signal.SIGKILL)
+        provider.go.set()
         killed, asked = time.monotonic(), provider.seen.total()
         async with asyncio.timeout(60):
             while not await any_claimed(books, held):  # noqa: ASYNC110 - seen from outside

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.faults
     ("state", "script", "submits"),
     [
         ("queued", {"polls": 1}, 0),
-        ("running", {"polls": 3}, 64),
-        ("storing", {"polls": 0, "file_s": 1.5}, 64),
+        ("running", {"held": "polls"}, 64),
+        ("storing", {"held": "file"}, 64),
     ],
 )
 async def test_a_killed_process_goes_on_where_it_was(
@@ -33,6 +33,7 @@ async def test_a_killed_process_goes_on_where_it_was(
             async with asyncio.TaskGroup() as group:
                 stream = group.create_task(follow(rig, "job_1"))
                 first.kill()
+                provider.go.set()
                 with worker(tmp_path) as second:
                     await second.said("up")
                     job = await reached(rig, "job_1", "completed", "failed", "submit_unknown")
@@ -45,7 +46,7 @@ async def test_a_killed_process_goes_on_where_it_was(
         assert isinstance(events[-1][1], Finish)
 
 
-@pytest.mark.parametrize(("state", "script"), [("running", {"polls": 6}), ("storing", {"polls": 0, "file_s": 5})])
+@pytest.mark.parametrize(("state", "script"), [("running", {"held": "polls"}), ("storing", {"held": "file"})])
 async def test_a_workflow_goes_on_in_another_process_that_is_up(
     tmp_path: Path, state: JobState, script: dict[str, Any]
 ) -> None:
@@ -55,6 +56,7 @@ async def test_a_workflow_goes_on_in_another_process_that_is_up(
             await first.start("job_1", provider.url, script)
             await reached(rig, "job_1", state)
             first.kill()
+            provider.go.set()
             job = await reached(rig, "job_1", "completed", "failed", "submit_unknown")
         assert (job.state, job.owner.partition("#")[0]) == ("completed", "b")
         assert provider.submits == ["job_1"]
@@ -67,12 +69,13 @@ async def test_a_kill_inside_the_submit(tmp_path: Path, dialect: str, state: Job
     async with FilmProvider() as provider, observer(tmp_path) as rig:
         with worker(tmp_path) as first:
             await first.said("up")
-            script = {"polls": 1, "submit_s": 1.5, "keyed": True}
+            script = {"polls": 1, "held": "submit", "keyed": True}
             await first.start("job_1", provider.url, script, dialect=dialect)
             async with asyncio.timeout(20):
                 while not provider.submits:  # noqa: ASYNC110 - seen from outside
                     await asyncio.sleep(0.02)
             first.kill()
+            provider.go.set()
             with worker(tmp_path) as second:
                 await second.said("up")
                 job = await reached(rig, "job_1", "completed", "failed", "submit_unknown")
@@ -86,13 +89,14 @@ async def test_ended_processes_let_go_of_their_jobs_at_once(tmp_path: Path) -> N
     async with FilmProvider() as provider, observer(tmp_path) as rig:
         with worker(tmp_path) as first:
             await first.said("up")
-            await first.start("job_1", provider.url, {"polls": 2})
+            await first.start("job_1", provider.url, {"held": "polls"})
             await reached(rig, "job_1", "running")
             first.kill(signal.SIGINT)
             await asyncio.to_thread(first.process.wait)
             job = await rig.jobs.get("job_1")
             assert job is not None
             assert job.owner == ""
+            provider.go.set()
             with worker(tmp_path, replica="b") as second:
                 await second.said("up")
                 await reached(rig, "job_1", "completed")

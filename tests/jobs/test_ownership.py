@@ -55,10 +55,11 @@ async def test_a_job_is_cancelled_by_another_process(rig: Rig, provider: FilmPro
 
 async def test_a_cancel_during_the_submit_waits_for_the_task_and_stops_it(rig: Rig, provider: FilmProvider) -> None:
     async with rig.serving(rig.engine()) as engine:
-        await engine.start(a_job("job_1", provider.url, {"never": True, "submit_s": 0.3}))
+        await engine.start(a_job("job_1", provider.url, {"never": True, "held": "submit"}))
         while not provider.submits:  # noqa: ASYNC110 - the provider is another process
             await asyncio.sleep(0.01)
         await engine.cancel("job_1")
+        provider.go.set()
         finish = await engine.finish("job_1")
     assert finish.job.state == "cancelled"
     assert provider.tasks["t1"]["cancelled"]
@@ -67,12 +68,13 @@ async def test_a_cancel_during_the_submit_waits_for_the_task_and_stops_it(rig: R
 async def test_further_jobs_wait_in_line_and_can_be_cancelled_there(rig: Rig, provider: FilmProvider) -> None:
     rig.tools = rig.limited(submits=1)
     async with rig.serving(rig.engine()) as engine:
-        await engine.start(a_job("job_1", provider.url, {"inline": True, "submit_s": 0.5}))
+        await engine.start(a_job("job_1", provider.url, {"inline": True, "held": "submit"}))
         await reached(rig, "job_1", "submitting")
         for name in ("job_2", "job_3"):
             await engine.start(a_job(name, provider.url, {"inline": True}))
         await engine.cancel("job_2")
         assert (await engine.finish("job_2")).job.submitting_ms is None
+        provider.go.set()
         assert (await engine.finish("job_1")).job.state == "completed"
         assert (await engine.finish("job_3")).job.state == "completed"
     assert provider.submits == ["job_1", "job_3"]
@@ -91,10 +93,13 @@ async def test_an_idempotency_key_joins_the_running_job(rig: Rig, provider: Film
 
 async def test_who_was_away_too_long_but_not_replaced_goes_on(rig: Rig, provider: FilmProvider) -> None:
     async with rig.serving(rig.engine()) as engine:
-        await engine.start(a_job("job_1", provider.url, {"inline": True, "submit_s": 1.5}))
+        await engine.start(a_job("job_1", provider.url, {"inline": True, "held": "submit"}))
         await reached(rig, "job_1", "submitting")
         async with rig.database.write() as connection:
             await connection.execute(update(leases).values(until_ms=0))
+        while (job := await engine.get("job_1")) is None or job.generation < 2:  # noqa: ASYNC110 - it claims it anew
+            await asyncio.sleep(0.01)
+        provider.go.set()
         finish = await engine.finish("job_1")
     assert finish.job.state == "completed"
     assert finish.job.generation == 2
@@ -107,11 +112,12 @@ async def test_what_was_claimed_by_another_is_dropped_and_done_there(rig: Rig, p
     async with opened(rig.path) as database:
         other = Rig(database, rig.data_dir, clock=FastClock())
         async with rig.serving(rig.engine("a")) as first:
-            await first.start(a_job("job_1", provider.url, {"polls": 40, "poll_s": 0.1}))
+            await first.start(a_job("job_1", provider.url, {"held": "polls"}))
             await reached(rig, "job_1", "running")
             async with rig.database.write() as connection:
                 await connection.execute(update(leases).values(until_ms=0))
             async with other.serving(other.engine("b")) as engine:
+                provider.go.set()
                 finish = await engine.finish("job_1")
         await other.client.aclose()
     assert finish.job.state == "completed"

@@ -23,16 +23,19 @@ class FilmProvider:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.keyed: dict[str, str] = {}
         self.seen: Counter[str] = Counter()
+        self.go = asyncio.Event()
+        """Ends what a script holds up: `held` is its `submit`, its `polls` (it is not done before) or its `file`."""
         self.url = ""
         self.writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> Self:
-        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=4096)
         self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.server.close()
+        self.go.set()
         for writer in self.writers:
             writer.transport.abort()
         await asyncio.sleep(0)
@@ -87,6 +90,7 @@ class FilmProvider:
             reset(writer)
             return False
         await asyncio.sleep(script.get("submit_s", 0))
+        await self._held(script, "submit")
         if script.get("stream"):
             return await self._stream(script, writer)
         if script.get("inline"):
@@ -107,6 +111,10 @@ class FilmProvider:
         await writer.drain()
         return False
 
+    async def _held(self, script: dict[str, Any], what: str) -> None:
+        if script.get("held") == what:
+            await self.go.wait()
+
     async def _poll(self, task: str, script: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         await asyncio.sleep(script.get("poll_s", 0))
         polls = script["polled"] = script.get("polled", 0) + 1
@@ -120,7 +128,8 @@ class FilmProvider:
                 return False
             return await send(writer, b'{"error":"busy"}', fault, script.get("headers", {}))
         polls -= len(faults)
-        if polls <= script.get("polls", 0) or script.get("never"):
+        held = script.get("held") == "polls" and not self.go.is_set()
+        if polls <= script.get("polls", 0) or script.get("never") or held:
             percent = None if script.get("silent") else 100 * polls / (script.get("polls", 0) + 1)
             working = {"state": "working", "percent": percent, "status": "in_progress", "progress": percent}
             answer = json.dumps(working).encode()
@@ -136,6 +145,7 @@ class FilmProvider:
         got = script["got"] = script.get("got", 0) + 1
         data = film(noisy=True, frames=48) + padding(script.get("padded", 0))
         await asyncio.sleep(script.get("file_s", 0))
+        await self._held(script, "file")
         match script.get("file", "good"):
             case "dead":
                 return await send(writer, b"gone", 404)

@@ -70,7 +70,7 @@ async def observer(data_dir: Path, database: str = "sqlite") -> AsyncIterator[Ri
 
 
 async def reached(rig: Rig, job_id: str, *states: JobState) -> Job:
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(120):
         while (job := await rig.jobs.get(job_id)) is None or job.state not in states:  # noqa: ASYNC110 - from outside
             await asyncio.sleep(0.02)
         return job
@@ -86,5 +86,5 @@ def blobs(data_dir: Path) -> list[str]:
 
 async def follow(rig: Rig, job_id: str, after: int = 0) -> list[tuple[int, Progress | Partial | Finish]]:
     """A client of another process, which never crashes."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         return [event async for event in rig.engine("observer").events_from(job_id, after)]

@@ -34,7 +34,7 @@ class MediaProviders:
                 self.routes.append((method, re.compile(path), handler))
 
     async def __aenter__(self) -> Self:
-        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 26)
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 26, backlog=4096)
         self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
         return self
 

@@ -81,7 +81,7 @@ class RawUpstream:
 async def raw_upstream(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawUpstream]:
     """Serve the script on loopback; a failure inside it fails the test."""
     upstream = RawUpstream(script)
-    server = await asyncio.start_server(upstream.serve, "127.0.0.1", 0, ssl=tls, limit=1 << 20)
+    server = await asyncio.start_server(upstream.serve, "127.0.0.1", 0, ssl=tls, limit=1 << 20, backlog=4096)
     upstream.port = server.sockets[0].getsockname()[1]
     upstream.url = f"https://localhost:{upstream.port}/v1" if tls else f"http://127.0.0.1:{upstream.port}/v1"
     try:
