@@ -117,10 +117,25 @@ async def test_nobody_else_is_asked_where_the_first_is_quick(tmp_path: Path) -> 
     assert answer.headers["x-trunkline-attempts"] == "1"
 
 
+def noticed(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Give what is set when a race has noticed what became of one of its targets."""
+    taken, take = asyncio.Event(), Race._take
+
+    async def noted(race: Race, task: Any) -> None:
+        await take(race, task)
+        taken.set()
+
+    monkeypatch.setattr(Race, "_take", noted)
+    return taken
+
+
 @pytest.mark.parametrize("hedged", [False, True])
-async def test_a_first_that_fails_is_a_fallback(tmp_path: Path, *, hedged: bool) -> None:
-    first, second = Upstream("", 0, "500 Internal Server Error"), Upstream("second", 0.3)
-    first.after = second.was_asked if hedged else None
+async def test_a_first_that_fails_is_a_fallback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, hedged: bool
+) -> None:
+    first, second = Upstream("", 0, "500 Internal Server Error"), Upstream("second", 0)
+    if hedged:
+        first.after, second.after = second.was_asked, noticed(monkeypatch)
     (answer, text), rows, _ = await race(tmp_path, first, second, hedge_s=0.1 if hedged else 30)
     assert '"content":"second"' in text
     assert answer.headers["x-trunkline-fallback-from"] == "up:a"
@@ -144,13 +159,7 @@ async def test_a_winner_that_falls_silent_is_not_waited_for(tmp_path: Path) -> N
 async def test_whoever_reads_the_request_is_booked_when_its_client_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, failing: bool
 ) -> None:
-    taken, take = asyncio.Event(), Race._take
-
-    async def noted(race: Race, task: Any) -> None:
-        await take(race, task)
-        taken.set()
-
-    monkeypatch.setattr(Race, "_take", noted)
+    taken = noticed(monkeypatch)
     first, second = Upstream("", 0 if failing else None, "500 Internal Server Error"), Upstream("", None)
     first.after = second.was_asked if failing else None
     async with raw_upstream(first) as one, raw_upstream(second) as two:

@@ -147,7 +147,7 @@ async def test_no_retry_begins_when_its_time_is_over(tmp_path: Path) -> None:
 
 async def test_the_fastest_is_asked_once_all_are_measured(tmp_path: Path) -> None:
     async with place(tmp_path, ["a1"], strategy="fastest") as at:
-        at.a.wait_s = 0.3
+        at.a.wait_s = 1.0
         providers = [(await at.ask()).headers["x-trunkline-provider"] for _ in range(4)]
         assert providers == ["a", "b", "b", "b"]
 
@@ -181,7 +181,7 @@ async def test_embeddings_rest_keys_and_tell_no_secret(tmp_path: Path) -> None:
 
 async def test_what_another_target_took_is_not_counted_as_slowness(tmp_path: Path) -> None:
     async with place(tmp_path, ["a1"], strategy="fastest") as at:
-        at.a.wait_s = 0.5
+        at.a.wait_s = 1.0
         at.a.says("a1", "500 Internal Server Error")
         assert (await at.ask()).headers["x-trunkline-provider"] == "b"
         del at.a.answers["a1"]
