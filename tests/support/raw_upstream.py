@@ -4,8 +4,8 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 
 class Peer:
@@ -92,6 +92,14 @@ async def raw_upstream(script: Script, tls: ssl.SSLContext | None = None) -> Asy
             peer.writer.transport.abort()
             await peer.closed.wait()
     assert upstream.failures == []
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port where nobody listens; it is held, so that nobody else does either."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def forever(status: str = "200 OK", body: bytes = b"hello") -> Script:

@@ -25,7 +25,7 @@ class Run:
         return self
 
     async def end(self) -> BaseException | None:
-        await asyncio.wait_for(self.over, 5)
+        await asyncio.wait_for(self.over, 60)
         assert self.task.done()
         return self.error
 

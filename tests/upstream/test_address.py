@@ -2,7 +2,7 @@ import asyncio
 import socket
 
 import pytest
-from raw_upstream import forever, raw_upstream
+from raw_upstream import closed_port, forever, raw_upstream
 
 from trunkline.core.ports import HttpError, HttpRequest
 from trunkline.upstream.address import dial, is_public, resolve, vet
@@ -113,14 +113,14 @@ def listening(backlog: int = 16) -> tuple[socket.socket, tuple[str, int]]:
 
 
 async def test_the_next_address_is_tried_when_one_refuses() -> None:
-    refusing, closed = listening()
-    refusing.close()
     server, good = listening()
-    with server, await dial([(socket.AF_INET, closed), (socket.AF_INET, good)]) as connection:
-        assert connection.getpeername() == good
-        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
-    with pytest.raises(ConnectionRefusedError):
-        await dial([(socket.AF_INET, closed), (socket.AF_INET, closed)])
+    with server, closed_port() as port:
+        closed = ("127.0.0.1", port)
+        with await dial([(socket.AF_INET, closed), (socket.AF_INET, good)]) as connection:
+            assert connection.getpeername() == good
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        with pytest.raises(ConnectionRefusedError):
+            await dial([(socket.AF_INET, closed), (socket.AF_INET, closed)])
 
 
 async def test_the_next_address_joins_in_when_one_is_silent() -> None:

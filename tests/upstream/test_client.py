@@ -1,12 +1,13 @@
 import asyncio
 import gzip
+import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator
 
 import pytest
 import trustme
-from raw_upstream import Peer, forever, raw_upstream
+from raw_upstream import Peer, closed_port, forever, raw_upstream
 
 from trunkline.core.ports import HttpClient, HttpError, HttpRequest, HttpResponse
 from trunkline.upstream.client import Client
@@ -225,13 +226,17 @@ async def test_a_bad_request_is_refused_before_anything_is_sent(client: Client) 
         await client.open(HttpRequest("GET", "http://127.0.0.1:9/", (("x", "a\r\nb: c"),)))
 
 
-async def test_what_cannot_be_reached_is_a_connect_error(client: Client) -> None:
-    async with raw_upstream(forever()) as upstream:
-        pass
-    for url in (upstream.url, "http://no-such-host.invalid/"):
-        with pytest.raises(HttpError) as caught:
-            await client.open(HttpRequest("GET", url))
-        assert (caught.value.kind, caught.value.sent) == ("connect", False)
+async def unknown(*_: object, **__: object) -> None:
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+async def test_what_cannot_be_reached_is_a_connect_error(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closed_port() as port:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)  # a real one may take its time
+        for url in (f"http://127.0.0.1:{port}/", "http://no-such-host.invalid/"):
+            with pytest.raises(HttpError) as caught:
+                await client.open(HttpRequest("GET", url))
+            assert (caught.value.kind, caught.value.sent) == ("connect", False)
 
 
 async def test_closing_twice_is_closing_once() -> None:

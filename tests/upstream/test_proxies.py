@@ -173,9 +173,10 @@ async def hangs(peer: Peer) -> None:
     ],
 )
 async def test_a_proxy_that_fails_is_an_error_of_connecting(script: Script, kind: str, message: str) -> None:
+    connect_s = 0.5 if kind == "timeout" else 60
     async with raw_upstream(script) as proxy:
         client = Client({"HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}"})
         with pytest.raises(HttpError, match=message) as caught:
-            await client.open(HttpRequest("GET", "https://host.test/", connect_s=0.5))
+            await client.open(HttpRequest("GET", "https://host.test/", connect_s=connect_s))
         assert (caught.value.kind, caught.value.sent) == (kind, False)
         await client.aclose()
