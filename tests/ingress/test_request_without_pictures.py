@@ -12,7 +12,7 @@ from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.ingress.chat_size import check_size
 from trunkline.ingress.openai_chat import LARGE_BYTES, parse
-from trunkline.ingress.request_body import without_pictures
+from trunkline.ingress.request_body import MOST_CUT, without_pictures
 from trunkline.policy.tokens import count_prompt
 
 DATA = "data:image/png;base64," + "QUJD" * 30_000
@@ -33,6 +33,13 @@ def test_no_byte_of_a_picture_is_left() -> None:
     small = without_pictures(body)
     assert len(small) < 400
     assert json.loads(small) == json.loads(body.replace(DATA.encode(), b"data:image/"))
+
+
+def test_of_a_thousand_pictures_and_more_the_rest_stays() -> None:
+    small = {"type": "image_url", "image_url": {"url": "data:image/png,x"}}
+    read = json.loads(without_pictures(of(*[small] * (MOST_CUT + 5))))
+    urls = [part["image_url"]["url"] for part in read["messages"][0]["content"]]
+    assert urls == ["data:image/"] * MOST_CUT + ["data:image/png,x"] * 5
 
 
 @pytest.mark.parametrize("said", [ODD, ODD * 2, "\\" + ODD, "data:image/png", '"data:image/'])
