@@ -29,6 +29,7 @@ from trunkline.calls.life import Life
 from trunkline.calls.open_calls import OpenCalls
 from trunkline.calls.pricing import Pricing
 from trunkline.config.changes import taken_over
+from trunkline.config.check import check_open
 from trunkline.config.load import Loaded
 from trunkline.config.prices import read_price_table
 from trunkline.config.read import ConfigError
@@ -80,10 +81,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 STDERR = 2
-NO_ADMIN_KEY = (
-    "`server.listen` {} is open to other machines, so an admin key is needed: set TRUNKLINE_ADMIN_KEY to a long random "
-    "text, such as the output of `openssl rand -hex 32`"
-)
 
 
 class Application:
@@ -101,12 +98,11 @@ class Application:
         data_dir = private_dir(config.server.data_dir)
         secret = config.server.secret.reveal().encode() if config.server.secret else server_secret(data_dir)
         self.loopback = is_loopback(config.server.listen.rpartition(":")[0].strip("[]"))
-        if not self.loopback and config.server.admin_key is None:
-            raise ConfigError([NO_ADMIN_KEY.format(config.server.listen)], str(loaded.path or ""))
+        check_open(config, str(loaded.path or ""))
         self.metrics = Metrics()
         self.models: dict[str, str] = {}
         self._off = _off(loaded)
-        self.live = Live(_table(config), _settings(config))
+        self.live = Live(_table(config, self._off), _settings(config))
         self.watch = ConfigWatch(loaded.path, again, self.use) if again is not None else None
         self._peers = Peers(place)
         self._children = self._make_children()
@@ -148,7 +144,7 @@ class Application:
         }
         self.protocol: type[FrontDoor] = type("ConfiguredFrontDoor", (FrontDoor,), {"routes": routes})
         self._set_limits()
-        self.asgi = self._asgi(Later(lambda: self._admin(secret, targets)))
+        self.asgi = self._asgi(gate, Later(lambda: self._admin(secret, targets)))
 
     def _admin(self, secret: bytes, targets: Targets) -> Router:
         from trunkline.app_admin import admin_api  # noqa: PLC0415 - of no use until an operator looks
@@ -183,12 +179,13 @@ class Application:
         self.metrics.health = targets.health
         self.metrics.storage = lambda: {"database": self._life.reachable, **self._shared.usable()}
 
-    def _asgi(self, admin: Later) -> Router:
+    def _asgi(self, gate: Admission, admin: Later) -> Router:
         """Make the application that answers whatever is not a hot route."""
+        started_s = time.time_ns() // 1_000_000_000
         return Router(
             routes=[
                 Route("/admin/api/{path:path}", admin),
-                *system_routes(self.live, self._metrics_page, self.models, started_s=time.time_ns() // 1_000_000_000),
+                *system_routes(self.live, gate, self._metrics_page, self.models, started_s=started_s),
                 Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
                 *pages.routes(web.built(), web.why_not()),
             ],
@@ -206,8 +203,9 @@ class Application:
         Gives the names of what has changed and is used from the next start on.
         """
         config, late = taken_over(self.config, loaded.config)
-        table = _table(config)
-        self.config, self._off = config, _off(loaded)
+        off = _off(loaded)
+        table = _table(config, off)
+        self.config, self._off = config, off
         self.live.table, self.live.settings = table, _settings(config)
         self._door.renew()
         self._media.door.renew(config.providers)
@@ -353,12 +351,12 @@ def _otel(endpoint: str, environ: Mapping[str, str], replica: str) -> "OpenTelem
         raise ConfigError(["`server.otlp` needs the extra `otel`: pip install 'trunkline[otel]'"], "") from None
 
 
-def _table(config: Config) -> RoutingTable:
+def _table(config: Config, off: Mapping[str, str]) -> RoutingTable:
     """Build the table of models; import what their providers speak."""
     for provider in config.providers.values():
         CHAT_DIALECTS.bring_in({provider.chat.dialect} if provider.chat else ())
         CHAT_DIALECTS.bring_in(facts.dialect for facts in provider.models.values())
-    return RoutingTable.build(config.providers, config.models)
+    return RoutingTable.build(config.providers, config.models, off)
 
 
 def _off(loaded: Loaded) -> dict[str, str]:

@@ -52,6 +52,17 @@ def test_check_names_every_fault_on_a_line_of_its_own_and_leaves_with_1() -> Non
     assert second == "trunkline: bad.toml: `server.grace_s` must be a number above 0; it is text"
 
 
+def test_check_asks_for_the_admin_key_that_serve_needs_where_others_can_reach_it() -> None:
+    Path("open.toml").write_text('[server]\nlisten = "0.0.0.0:4000"')
+    result = run("config", "check", "--config", "open.toml")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        "trunkline: open.toml: `server.listen` 0.0.0.0:4000 is open to other machines, so an admin key is needed: set "
+    )
+    assert run("config", "check", "--config", "open.toml", TRUNKLINE_ADMIN_KEY="long").exit_code == 0
+    assert run("models", "--config", "open.toml").exit_code == 0
+
+
 def test_check_of_a_file_that_is_not_there() -> None:
     result = run("config", "check", TRUNKLINE_CONFIG="none.toml")
     assert (result.exit_code, result.stderr) == (1, "trunkline: none.toml: cannot be read: No such file or directory\n")

@@ -65,7 +65,7 @@ CASES = {
     "[models.nothing]": "`models.nothing.targets` is missing: no provider that is on has a model of this name",
     HOME + '[models.a]\ntargets = ["home:b"]\ntask_model = "zzzz"': "`models.a.task_model`: The model `zzzz` does not",
     HOME + '[models.a]\ntargets = ["home:b"]\nkind = "image"\ntask_model = "a"': "`models.a.task_model` is `a`, which ",
-    '[providers.home]\nbase_url = "http://x"': "`providers.home` says not how it speaks: add chat = ",
+    '[providers.home]\nbase_url = "http://x"': "`providers.home` does not say how it speaks: add chat = ",
     '[providers.home]\nchat = { dialect = "openai_chat" }': "`providers.home.base_url` is missing",
     '[providers.home]\nbase_url = "ftp://x"\nchat = {}': "`providers.home.base_url` must be an http:// or https:// ",
     '[providers."a:b"]\nbase_url = "http://x"\nchat = {}': '`providers."a:b"`: a provider\'s name holds no colon',

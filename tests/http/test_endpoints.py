@@ -182,3 +182,18 @@ async def test_a_key_is_needed_once_one_is_made(tmp_path: Path) -> None:
         assert forbidden.status == 403
         assert (await forbidden.json())["error"]["code"] == "model_not_allowed"
         assert (await gate.ask(chat("allowed-1"), authorization=f"Bearer {made.token}")).status == 200
+
+
+async def test_the_list_of_models_needs_no_key_but_a_right_one_and_shows_what_it_may_use(tmp_path: Path) -> None:
+    tables = to_upstream("http://127.0.0.1:9/v1")
+    tables["models"] = {name: {"targets": ["up:x"]} for name in ("allowed", "other")}
+    async with gateway(tmp_path, tables) as gate:
+        made = await gate.application.keys.create(KeyChanges(name="anna", models=("all*",)))
+        right, wrong = f"Bearer {made.token}", "Bearer sk-tl-wrong"
+        for headers, seen in (({}, ["allowed", "other"]), ({"authorization": right}, ["allowed"])):
+            listed = await (await gate.get("/v1/models", **headers)).json()
+            assert [model["id"] for model in listed["data"]] == seen
+        for path in ("/v1/models", "/v1/models/allowed"):
+            assert (await gate.get(path, authorization=wrong)).status == 401
+        assert (await gate.get("/v1/models/allowed", authorization=right)).status == 200
+        assert (await gate.get("/v1/models/other", authorization=right)).status == 403

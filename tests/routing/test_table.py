@@ -135,6 +135,16 @@ def test_an_unknown_name_lists_close_ones() -> None:
         table().route("x" * 100_000)
 
 
+def test_a_model_of_a_provider_that_is_off_says_what_would_switch_it_on() -> None:
+    routes = RoutingTable.build(PROVIDERS, {}, {"dear": "DEAR_API_KEY is not set"})
+    with pytest.raises(UnknownModelError) as caught:
+        routes.route("dear/large")
+    told = "The model `dear/large` does not exist here: the provider `dear` is off (DEAR_API_KEY is not set)."
+    assert caught.value.message == told
+    with pytest.raises(UnknownModelError, match="GET /v1/models lists all"):
+        routes.route("dear")
+
+
 def test_an_embedded_provider_has_what_its_catalogue_says() -> None:
     embedded = Provider(chat=ChatSide(), models={"text": ModelFacts()})
     routes = RoutingTable.build({"own": embedded}, {})

@@ -19,7 +19,7 @@ def config() -> None:
 @config_file
 def check(config: str | None) -> None:
     """Say what is on and why. Exit 1 when the configuration cannot be used."""
-    loaded = load_or_exit(config)
+    loaded = load_or_exit(config, to_serve=True)
     click.echo("\n".join(report(loaded)))
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from trunkline.config.providers import State
-from trunkline.config.read import join, not_one_of
+from trunkline.config.read import ConfigError, join, not_one_of
 from trunkline.config.schema import Config
 from trunkline.core.loopback import is_loopback
 from trunkline.core.route import Alias, AliasTarget, split_target
@@ -17,6 +17,10 @@ SCHEMES = {
     "shared": ("valkey", "valkeys", "redis", "rediss"),
     "media": ("s3",),
 }
+NO_ADMIN_KEY = (
+    "`server.listen` {} is open to other machines, so an admin key is needed: set TRUNKLINE_ADMIN_KEY to a long random "
+    "text, such as the output of `openssl rand -hex 32`"
+)
 PLACES = {"database": "USER:PASSWORD@HOST:PORT/NAME", "shared": "HOST:PORT/NUMBER", "media": "BUCKET/PREFIX"}
 
 
@@ -28,6 +32,13 @@ def check(config: Config, states: Mapping[str, State]) -> tuple[list[str], list[
     if problems:
         return problems, []
     return list(_meanings(config)), list(_warnings(config))
+
+
+def check_open(config: Config, source: str = "") -> None:
+    """Refuse to serve other machines without an admin key, which no other command needs. Raises ConfigError."""
+    listen = config.server.listen
+    if config.server.admin_key is None and not is_loopback((split_listen(listen) or ("", 0))[0]):
+        raise ConfigError([NO_ADMIN_KEY.format(listen)], source)
 
 
 def split_listen(listen: str) -> tuple[str, int] | None:
@@ -120,9 +131,9 @@ def _meanings(config: Config) -> Iterator[str]:
         path = join("models", name)
         try:
             table.route(name)
-        except UnknownModelError:
+        except UnknownModelError as error:
             if alias.targets:
-                yield f"`{path}.targets`: a target's provider cannot make what is asked of it"
+                yield f"`{path}.targets`: {error}"
             elif not is_pattern(name):
                 yield f"`{path}.targets` is missing: no provider that is on has a model of this name"
         if alias.task_model:

@@ -159,7 +159,7 @@ def own_problems(provider: Provider, path: str) -> Iterator[str]:
     """Say what a provider of the user's own lacks."""
     sides = [part for part in (provider.chat, provider.image, provider.video) if part]
     if not sides:
-        yield f'`{path}` says not how it speaks: add chat = {{ dialect = "openai_chat" }}, image or video'
+        yield f'`{path}` does not say how it speaks: add chat = {{ dialect = "openai_chat" }}, image or video'
     if not provider.base_url and not all(part.base_url for part in sides):
         yield f"`{join(path, 'base_url')}` is missing"
 

@@ -6,9 +6,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from trunkline.calls.gate import Gate
 from trunkline.core.errors import GatewayError
+from trunkline.core.keys import ANONYMOUS, Key
 from trunkline.core.route import ListedModel
 from trunkline.http.live import Live
+from trunkline.policy.key_rules import check_model, may_use
 
 SERVED = (
     "POST /v1/chat/completions",
@@ -30,7 +33,7 @@ SERVED = (
 
 
 def system_routes(
-    live: Live, metrics: Callable[[], Awaitable[bytes]], names: Mapping[str, str], *, started_s: int
+    live: Live, gate: Gate, metrics: Callable[[], Awaitable[bytes]], names: Mapping[str, str], *, started_s: int
 ) -> list[Route]:
     """Give the routes.
 
@@ -47,11 +50,19 @@ def system_routes(
             "trunkline": model_facts(model, names.get(model.id)),
         }
 
-    async def models(_request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [listed(model) for model in live.table.models()]})
+    async def asker(request: Request) -> Key:
+        """Say whose key was sent: whoever sends none may look too, as pages and clients do before they have one."""
+        sent = request.headers.get("authorization", "")
+        return (await gate.caller(sent, "")).key if sent else ANONYMOUS
+
+    async def models(request: Request) -> Response:
+        key = await asker(request)
+        seen = [listed(model) for model in live.table.models() if may_use(key, model.id)]
+        return JSONResponse({"object": "list", "data": seen})
 
     async def model(request: Request) -> Response:
         name = request.path_params["name"]
+        check_model(await asker(request), name)
         found = next((item for item in live.table.models() if item.id == name), None)
         if found is None:
             route = live.table.route(name)

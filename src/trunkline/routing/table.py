@@ -27,8 +27,9 @@ class UnknownModelError(GatewayError):
 class RoutingTable:
     """Routes by model name. Built whole from a configuration and never changed: a reload builds another."""
 
-    def __init__(self, providers: Mapping[str, Provider], aliases: Mapping[str, Alias]) -> None:
+    def __init__(self, providers: Mapping[str, Provider], aliases: Mapping[str, Alias], off: Mapping[str, str]) -> None:
         self._providers = dict(providers)
+        self._off = off
         self._exact = {name: alias for name, alias in aliases.items() if not is_pattern(name)}
         patterns = sorted((name for name in aliases if is_pattern(name)), key=_precedence)
         self._globs = [(re.compile(translate(name)), aliases[name]) for name in patterns]
@@ -39,9 +40,14 @@ class RoutingTable:
         self._cached = lru_cache(CACHED_ROUTES)(self._resolve)
 
     @classmethod
-    def build(cls, providers: Mapping[str, Provider], aliases: Mapping[str, Alias]) -> "RoutingTable":
-        """Build the table of `Config.providers` (those that are on, in order) and `Config.models`."""
-        return cls(providers, aliases)
+    def build(
+        cls, providers: Mapping[str, Provider], aliases: Mapping[str, Alias], off: Mapping[str, str] | None = None
+    ) -> "RoutingTable":
+        """Build the table of `Config.providers` (those that are on, in order) and `Config.models`.
+
+        `off` says of the other providers why they are not on: who asks for their models is told.
+        """
+        return cls(providers, aliases, off or {})
 
     def route(self, name: str) -> Route:
         """Give the route of a name. Raises UnknownModelError (404, with close names)."""
@@ -89,7 +95,8 @@ class RoutingTable:
         provider, model = parts
         found = self._reach(provider, name if model == "*" else model, alias)
         if not found:
-            raise UnknownModelError(f"the target `{text}` of the model `{name}` is not served here")
+            why = f"`{provider}` has no such model, or makes nothing of this kind"
+            raise UnknownModelError(f"the target `{text}` of the model `{name}` is not served here: {why}")
         return replace(found, weight=weight)
 
     def _plain(self, name: str, alias: Alias) -> RouteTarget:
@@ -125,6 +132,9 @@ class RoutingTable:
 
     def _not_found(self, name: str) -> str:
         shown = name if len(name) <= 100 else name[:100] + "…"
+        provider = name.partition("/")[0]
+        if provider != name and provider in self._off:
+            return f"The model `{shown}` does not exist here: the provider `{provider}` is off ({self._off[provider]})."
         listed = [*self._exact, *self._bare, *(f"{owner}/{model}" for model, owner in self._bare.items())]
         close = near(name[:100], listed, 3)
         meant = f" Did you mean {' or '.join(f'`{item}`' for item in close)}?" if close else ""
