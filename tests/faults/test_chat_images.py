@@ -51,7 +51,7 @@ class Shop:
 
     async def row(self) -> LedgerRow:
         """The only row of the ledger."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 rows = await self._money.rows(key_id="")
                 if rows:

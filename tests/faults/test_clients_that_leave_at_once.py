@@ -14,6 +14,7 @@ from raw_upstream import Peer, raw_upstream
 
 from trunkline.core.keys import KeyChanges
 from trunkline.core.money import Budget
+from trunkline.http.front_door import FrontDoor
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.jobs import SqlJobs
 from trunkline.storage.sql.money import SqlMoney
@@ -57,6 +58,18 @@ def told(monkeypatch: pytest.MonkeyPatch, store: type, method: str) -> asyncio.E
     return event
 
 
+def left(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Give what is set when the gateway has noticed that a client left."""
+    event, real = asyncio.Event(), FrontDoor.connection_lost
+
+    def noted(door: FrontDoor, error: Exception | None) -> None:
+        real(door, error)
+        event.set()
+
+    monkeypatch.setattr(FrontDoor, "connection_lost", noted)
+    return event
+
+
 async def word(peer: Peer) -> None:
     await peer.request()
     events = chunk({"content": "one"}) + chunk({}, "stop") + b"data: [DONE]\n\n"
@@ -64,14 +77,14 @@ async def word(peer: Peer) -> None:
 
 
 async def test_a_stream_that_is_stored_is_written_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(monkeypatch, SqlStreams, "open")
+    held, gone = Held(monkeypatch, SqlStreams, "open"), left(monkeypatch)
     async with raw_upstream(word) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         answer = await gate.send("POST", "/v1/chat/completions", body(), **RESUME)
         await held.stored.wait()
         answer.leave()
-        await asyncio.sleep(0.05)
+        await gone.wait()
         held.go.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             again = await (await gate.ask(body(), **RESUME)).events()
     assert [event["choices"][0]["delta"].get("content") for event in again[:-1]][1] == "one"
     assert again[-1] == "[DONE]"
@@ -83,7 +96,7 @@ async def test_a_stream_that_is_to_end_with_its_client_does(tmp_path: Path, monk
         answer = await gate.send("POST", "/v1/chat/completions", body(), **RESUME, **CANCEL)
         await held.stored.wait()
         answer.leave()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await stopped.wait()
             held.go.set()
             again = await (await gate.ask(body(), **RESUME)).events()
@@ -111,7 +124,7 @@ async def test_a_key_that_two_bodies_use_at_once_is_a_conflict(tmp_path: Path, m
 async def test_a_job_that_is_to_end_with_its_client_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_disconnect: dict[str, str]
 ) -> None:
-    held = Held(monkeypatch, SqlJobs, "add")
+    held, gone = Held(monkeypatch, SqlJobs, "add"), left(monkeypatch)
     async with MediaProviders() as providers, gateway(tmp_path, to_media(providers.url)) as gate:
         made = await gate.application.keys.create(KeyChanges(name="anna", budget=Budget(total=10**8)))
         film = b'{"model":"paint/reel","prompt":"a dog","seconds":"4"}'
@@ -119,10 +132,10 @@ async def test_a_job_that_is_to_end_with_its_client_does(
         answer = await gate.send("POST", "/v1/videos", film, content_type="application/json", **bearer, **on_disconnect)
         await held.stored.wait()
         answer.leave()
-        await asyncio.sleep(0.05)
+        await gone.wait()
         held.go.set()
         database = Database.at(tmp_path / "trunkline.db")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 [spend] = await SqlMoney(database).spend(made.key.id, ["total"])
                 if not spend.reserved:

@@ -67,7 +67,7 @@ async def test_killed_inside_the_submit_it_is_not_submitted_again(tmp_path: Path
         async with home.gateway() as first, home.books() as books:
             answer = await first.ask(film({"polls": 1, "held": "submit"}))
             job_id, stream_id = answer.headers["x-trunkline-job-id"], answer.headers["x-trunkline-stream-id"]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not provider.submits:  # noqa: ASYNC110 - seen from outside
                     await asyncio.sleep(0.02)
             first.kill()

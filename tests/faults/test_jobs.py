@@ -71,7 +71,7 @@ async def test_a_kill_inside_the_submit(tmp_path: Path, dialect: str, state: Job
             await first.said("up")
             script = {"polls": 1, "held": "submit", "keyed": True}
             await first.start("job_1", provider.url, script, dialect=dialect)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not provider.submits:  # noqa: ASYNC110 - seen from outside
                     await asyncio.sleep(0.02)
             first.kill()

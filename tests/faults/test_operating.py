@@ -42,7 +42,7 @@ def tables(url: str, key: Path, name: str) -> dict[str, Any]:
 async def status(gateway: Process, wanted: int, model: str, **headers: str) -> int:
     """Ask for a model until it is answered with this status, for as long as changes may take."""
     got = 0
-    for _ in range(400):
+    for _ in range(1200):
         answer = await gateway.ask(chat(model, stream=True), **headers)
         got = answer.status
         answer.leave()
@@ -50,6 +50,12 @@ async def status(gateway: Process, wanted: int, model: str, **headers: str) -> i
             break
         await asyncio.sleep(0.05)
     return got
+
+
+def lines(gateway: Process) -> list[dict[str, Any]]:
+    """What it has logged of its calls, line by line."""
+    whole = gateway.log.read_text().rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
 
 async def test_a_configuration_that_changes_under_a_running_process(tmp_path: Path) -> None:
@@ -66,12 +72,12 @@ async def test_a_configuration_that_changes_under_a_running_process(tmp_path: Pa
             assert await status(gateway, 404, "old") == 404
             key.write_text("sk-second")
             gateway.kill(signal.SIGHUP)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while upstream.keys[-1] != "sk-second":
                     assert await status(gateway, 200, "new") == 200
             (tmp_path / "a.toml").write_text("[server\n")
             gateway.kill(signal.SIGHUP)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while "the changed configuration is not used" not in gateway.log.read_text():
                     assert await status(gateway, 200, "new") == 200
             upstream.go.set()
@@ -101,14 +107,16 @@ async def test_keys_and_a_backup(tmp_path: Path) -> None:
             body = await (await gateway.ask(chat("m", stream=True), x_request_id="last", **auth)).body()
             assert body.endswith(b"data: [DONE]\n\n")
             async with home.books() as books:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     rows = await books.rows(3)
                     while all(row.request_id != "last" for row in rows):
                         rows = await books.rows(len(rows) + 1)
             told = await home.cli("db", "backup", str(tmp_path / "copy"))
             assert told.startswith("trunkline.db")
-            said = [json.loads(line) for line in gateway.log.read_text().splitlines() if line.startswith("{")]
-            (last,) = [line for line in said if line["call"] == "last"]
+            async with asyncio.timeout(60):
+                while not (said := [one for one in lines(gateway) if one["call"] == "last"]):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            (last,) = said
             assert (last["end"], last["cost_usd"], last["key"]) == ("completed", 0.006, made["id"])
         shutil.copytree(tmp_path / "copy", tmp_path / "b")
         async with home.gateway("b") as gateway:

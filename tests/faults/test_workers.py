@@ -81,8 +81,16 @@ async def calls_by_worker(gate: Process, name: str = "trunkline_calls_total") ->
     return counted
 
 
+async def all_told(gate: Process, name: str, number: float) -> dict[str, float]:
+    """Count by worker, once so many are told of: a worker that stalls is left out of a page."""
+    async with asyncio.timeout(60):
+        while sum((counted := await calls_by_worker(gate, name)).values()) < number:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return counted
+
+
 async def heard(answer: Answer, text: bytes) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while text not in await answer.chunk():
             pass
 
@@ -103,8 +111,8 @@ async def test_rates_are_exact_over_both(tmp_path: Path) -> None:
         key = await make_key(home, "--rpm", "40")
         got = await statuses(gate, key, 160)
         assert (got.count(200), got.count(429)) == (40, 120)
-        counted = await calls_by_worker(gate)
-        refused = await calls_by_worker(gate, "trunkline_refused_calls_total")
+        counted = await all_told(gate, "trunkline_calls_total", 40)
+        refused = await all_told(gate, "trunkline_refused_calls_total", 120)
         assert counted.keys() | refused.keys() == {"0", "1"}
         assert (sum(counted.values()), sum(refused.values())) == (40, 120)
 
@@ -137,7 +145,7 @@ async def test_a_killed_worker_takes_only_its_own_streams_and_is_started_again(t
             await heard(stream, b"begun")
         os.kill(first[0], signal.SIGKILL)
         reading = [asyncio.ensure_future(text_of(stream)) for stream in streams]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(now := pids(gate)) < 2 or now == first:  # noqa: ASYNC110 - seen from outside
                 await asyncio.sleep(0.05)
         held.go_on.set()
@@ -147,7 +155,7 @@ async def test_a_killed_worker_takes_only_its_own_streams_and_is_started_again(t
         assert whole
         assert ends.count("broken")
         assert first[1] in now
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(await calls_by_worker(gate)) < 2:
                 assert (await gate.ask(chat())).status == 200
         assert "worker 0 ended (status -9); it is started again" in gate.log.read_text()
@@ -177,11 +185,15 @@ async def test_jobs_and_embedded_models_are_reached_from_either(tmp_path: Path) 
 async def test_a_trace_is_shown_by_either(tmp_path: Path) -> None:
     admin = "k" * 32
     async with two_workers(tmp_path, answers_at_once, server={"admin_key": admin}) as (_, gate):
+        late = 0
         for number in range(4):
             answer = await gate.ask(chat(), x_trunkline_trace="true", x_request_id=f"req-{number}")
             await answer.body()
             for _ in range(6):  # on any worker
-                shown = await gate.get(f"/admin/api/traces/req-{number}", authorization=f"Bearer {admin}")
+                trace = f"/admin/api/traces/req-{number}"
+                while (shown := await gate.get(trace, authorization=f"Bearer {admin}")).status == 404:
+                    late += 1  # only where the other worker had not answered in time
+                    assert late <= gate.log.read_text().count("the trace of worker")
                 assert shown.status == 200
                 assert (await shown.json())["request_id"] == f"req-{number}"
         missing = await gate.get("/admin/api/traces/req-none", authorization=f"Bearer {admin}")
@@ -208,7 +220,7 @@ async def test_they_end_with_their_parent(tmp_path: Path) -> None:
         workers = pids(gate)
         gate.kill()
         await gate.end()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while any(alive(pid) for pid in workers):  # noqa: ASYNC110 - seen from outside
                 await asyncio.sleep(0.05)
 
@@ -225,7 +237,7 @@ async def test_a_hang_up_reaches_all_and_ends_none(tmp_path: Path) -> None:
     async with two_workers(tmp_path, answers_at_once) as (_, gate):
         workers = pids(gate)
         gate.kill(signal.SIGHUP)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while gate.log.read_text().count("the configuration was read again") < 2:  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.05)
         assert pids(gate) == workers

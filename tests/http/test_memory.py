@@ -123,7 +123,7 @@ async def test_nothing_stays(tmp_path: Path, uncollected: None, ask: Ask, model:
             for answer in gate.answers:
                 answer.leave()
             gate.answers.clear()
-            for _ in range(400):
+            for _ in range(1200):
                 await asyncio.sleep(0.05)
                 if not alive():
                     break

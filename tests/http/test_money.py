@@ -53,7 +53,7 @@ async def ledger(data_dir: Path, wanted: int) -> list[LedgerRow]:
     database = Database.at(data_dir / "trunkline.db")
     try:
         rows: list[LedgerRow] = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(rows) < wanted:
                 rows = await SqlMoney(database).rows(limit=200)
                 await asyncio.sleep(0.05)

@@ -41,7 +41,7 @@ def reader(file: Path, data_dir: Path) -> Any:
 async def become(gate: Gateway, name: str, status: int) -> int:
     """Ask for a model until it is answered with this status."""
     got = 0
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while got != status:
             answer = await gate.ask(chat(name, n=0))
             await answer.body()
@@ -91,7 +91,7 @@ async def test_a_changed_file_is_taken_over_and_streams_go_on(tmp_path: Path, ca
             with caplog.at_level(logging.ERROR, "trunkline"):
                 write(file, upstream, "newest", keepalive='"never"')
                 gate.application.watch.ask()
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     while not caplog.records:
                         assert await become(gate, "new", 200) == 200
             fault = "`server.keepalive_s` must be a number above 0; it is text"

@@ -12,6 +12,8 @@ from pathlib import Path
 from trunkline.jobs import durable
 from trunkline.jobs.durable import Durable
 
+OPEN = ["PENDING", "ENQUEUED"]
+
 
 async def main(file: str, replica: str, living: str, count: int) -> None:
     done: list[str] = []
@@ -26,12 +28,14 @@ async def main(file: str, replica: str, living: str, count: int) -> None:
     up_s = time.monotonic() - began
     for n in range(count):
         await workflows.ensure(f"{replica}-{n}")
-    while len(done) < 3 * count:  # noqa: ASYNC110 - DBOS tells nobody
-        await asyncio.sleep(0.05)
-    await asyncio.sleep(1.0)
-    pruned = await workflows.prune(living.split(","))
     from dbos import DBOS  # noqa: PLC0415 - launched by now
 
+    async def still_open() -> int:
+        return len(await asyncio.to_thread(DBOS.list_workflows, status=OPEN))
+
+    while len(done) < 3 * count or await still_open() > 0:  # noqa: ASYNC110 - DBOS tells nobody
+        await asyncio.sleep(0.2)
+    pruned = await workflows.prune(living.split(","))
     queues = [queue.name for queue in await asyncio.to_thread(DBOS.list_queues)]
     left = len(await asyncio.to_thread(DBOS.list_workflows))
     await workflows.stop()

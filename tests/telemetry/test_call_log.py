@@ -86,7 +86,7 @@ async def test_a_line_a_call_and_no_secret_anywhere(tmp_path: Path, capfd: pytes
         left = await gate.ask(asked("slow", stream=True), authorization=token, x_request_id="call-4")
         left.leave()
         metrics = ""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while 'end="cancelled"' not in metrics:
                 metrics = await whole(await gate.get("/metrics"))
         assert "trunkline_open_calls 0.0" in metrics
@@ -139,7 +139,7 @@ async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
     reader, writer = os.pipe()
     log = CallLog(writer, room_bytes=200_000)
     running = asyncio.ensure_future(log.run())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         for number in range(LINES):  # more than fit into the pipe, and into the room behind it
             log.job_ended(a_row(number), "")
             if number % 300 == 0:
@@ -147,7 +147,7 @@ async def test_a_reader_that_stands_still_holds_up_nothing() -> None:
     assert log.lost() > 0
     os.set_blocking(reader, False)
     read = b""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while read.count(b"\n") < LINES - log.lost():
             await asyncio.sleep(0.01)
             with contextlib.suppress(BlockingIOError):

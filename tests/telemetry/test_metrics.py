@@ -71,7 +71,7 @@ async def test_every_end_has_its_name(tmp_path: Path, capfd: pytest.CaptureFixtu
             late = await gate.ask(chat("late", stream=True), x_request_id="late")
             await late.chunk()
             late.kept = True
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while (seen := await samples(await gate.get("/metrics"))).get("trunkline_open_calls") != 1:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
         assert b'"server_shutdown"' in await late.body()

@@ -18,6 +18,7 @@ from trunkline.app import Application
 from trunkline.config.load import build
 from trunkline.config.read import ConfigError
 from trunkline.config.spoken import this_build
+from trunkline.telemetry import otel
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PROMPT = "my grandmother's recipe"
@@ -71,7 +72,13 @@ async def answer(peer: Peer) -> None:
     await peer.answer(events, "content-type: text/event-stream")
 
 
-async def test_a_collector_hears_of_calls(tmp_path: Path) -> None:
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a collector that hears time to do so."""
+    monkeypatch.setattr(otel, "EXPORT_S", 60.0)
+
+
+async def test_a_collector_hears_of_calls(tmp_path: Path, patient: None) -> None:
     collector = Collector()
     async with raw_upstream(answer) as upstream, raw_upstream(collector) as collecting:
         tables = to_upstream(upstream.url)
@@ -108,7 +115,7 @@ async def test_a_collector_hears_of_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-async def test_a_job_goes_on_with_its_clients_trace(tmp_path: Path) -> None:
+async def test_a_job_goes_on_with_its_clients_trace(tmp_path: Path, patient: None) -> None:
     collector = Collector()
     async with MediaProviders() as providers, raw_upstream(collector) as collecting:
         tables = to_media(providers.url, server={"otlp": collecting.url.removesuffix("/v1")})
@@ -124,7 +131,7 @@ async def test_a_job_goes_on_with_its_clients_trace(tmp_path: Path) -> None:
 async def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path) -> None:
     async with raw_upstream(answer) as upstream:
         tables = to_upstream(upstream.url) | {"server": {"otlp": "http://127.0.0.1:9"}}
-        async with asyncio.timeout(30), gateway(tmp_path, tables) as gate:
+        async with asyncio.timeout(60), gateway(tmp_path, tables) as gate:
             assert (await gate.ask(chat(stream=True))).status == 200
 
 

@@ -142,7 +142,9 @@ async def test_large_answers_are_cut_and_old_recordings_go(tmp_path: Path, monke
         async with gateway(tmp_path, to_upstream(upstream.url) | {"debug": {"record": str(folder)}}) as gate:
             for _ in range(6):
                 assert (await ask(gate))[-1] == "[DONE]"
-    kept = [path.read_bytes() for path in files(folder)]
+    async with asyncio.timeout(60):
+        while not all(kept := [file.read_bytes() for file in files(folder)]):  # noqa: ASYNC110 - a thread may write
+            await asyncio.sleep(0.01)
     assert 1 <= len(kept) < 6
     assert all(b"truncated: after 300 bytes" in data for data in kept)
     assert all(len(unwrap(data).data) == 300 for data in kept)
