@@ -186,8 +186,8 @@ class Application:
             routes=[
                 Route("/admin/api/{path:path}", admin),
                 *system_routes(self.live, gate, self._metrics_page, self.models, started_s=started_s),
-                Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
                 *pages.routes(web.built(), web.why_not()),
+                Route("/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
             ],
             middleware=[
                 Middleware(Cors, live=self.live),

@@ -153,6 +153,10 @@ def test_on_a_phone_the_conversations_are_behind_a_button(open_page: OpenPage) -
     expect(page.get_by_role("navigation")).to_be_visible()
     page.get_by_role("navigation").get_by_role("button", name="New chat").click()
     expect(page.get_by_role("navigation")).to_be_hidden()
+    page.get_by_role("button", name="Conversations and settings").click()
+    page.get_by_role("navigation").get_by_role("button", name="API key").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("navigation")).to_be_hidden()
 
 
 def test_the_window_may_be_of_any_width(open_page: OpenPage) -> None:

@@ -160,7 +160,7 @@ def test_an_answer_whose_line_is_cut_says_so(open_page: OpenPage, cable: Cable) 
     expect(last(page)).to_contain_text("This answer was cut. The connection was lost")
     expect(last(page)).to_contain_text("line 3")
     page.get_by_role("button", name="Try again").click()
-    expect(last(page)).to_contain_text("This call failed. The connection was lost")
+    expect(last(page)).to_contain_text("This call failed. The gateway cannot be reached.")
     cable.mend()
     page.get_by_role("button", name="Try again").click()
     expect(last(page)).to_contain_text("line 3")
@@ -236,7 +236,10 @@ def test_a_wrong_key_is_asked_for_again_and_never_in_code(open_page: OpenPage, l
     admin.get_by_role("button", name="Save").click()
     expect(admin.get_by_role("listitem").filter(has_text="playground")).to_contain_text("expired")
     say(page, "up/words", "and now?")
-    expect(last(page).get_by_role("alert")).to_contain_text("invalid_api_key")
+    expect(last(page).get_by_role("alert")).to_contain_text("This API key has expired")
+    page.reload()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.locator("main").get_by_role("alert").first).to_contain_text("This API key has expired")
 
 
 def test_the_keyboard_is_enough(open_page: OpenPage) -> None:

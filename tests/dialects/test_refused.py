@@ -1,4 +1,4 @@
-"""What is told of a provider that refuses the gateway's credential: never its words, which may hold the credential."""
+"""What is told of a provider that refuses: of the gateway's credential never its words, which may hold it."""
 
 import json
 
@@ -22,3 +22,11 @@ def test_its_code_is_told_where_it_is_made_of_words(code: object, told: str) -> 
     error = read_error_body(403, body)
     assert error.code == "upstream_auth"
     assert error.message == f"the provider refused the gateway's credential ({told})"
+
+
+def test_a_picture_for_a_model_without_eyes_is_the_requests_fault() -> None:
+    """As llama.cpp says it, with a 500: asked again, it would say so again."""
+    words = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+    body = json.dumps({"error": {"code": 500, "message": words, "type": "server_error"}}).encode()
+    error = read_error_body(500, body)
+    assert (error.code, error.status, error.type) == ("invalid_request", 400, "invalid_request_error")

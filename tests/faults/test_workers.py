@@ -246,7 +246,10 @@ async def test_a_hang_up_reaches_all_and_ends_none(tmp_path: Path) -> None:
 async def test_an_address_that_is_taken_and_a_missing_admin_key_are_told_once(tmp_path: Path) -> None:
     async with two_workers(tmp_path, answers_at_once) as (home, gate):
         taken = f"127.0.0.1:{gate.port}"
-        for listen, told in ((taken, f"cannot listen on {taken}"), ("0.0.0.0:0", "an admin key is needed")):
+        for listen, told in (
+            (taken, f"cannot listen on {taken}: Address already in use; --listen names another"),
+            ("0.0.0.0:0", "an admin key is needed"),
+        ):
             serve = (sys.executable, "-m", "trunkline", "serve", "--workers", "2", "--listen", listen)
             failing = await asyncio.create_subprocess_exec(*serve, cwd=tmp_path, env=home.environ, stderr=PIPE)
             _, said = await failing.communicate()

@@ -29,7 +29,9 @@ async def log_in(gate: Gateway, **headers: str) -> tuple[dict[str, str], dict[st
 
 async def test_this_machine_has_a_session_without_a_key(tmp_path: Path) -> None:
     async with gateway(tmp_path, {}) as gate:
-        assert (await ask(gate, "GET", "keys", host=HERE)).status == 401
+        refused = await ask(gate, "GET", "keys", host=HERE)
+        assert refused.status == 401
+        assert "set TRUNKLINE_ADMIN_KEY" in (await refused.json())["error"]["message"]
         answer = await ask(gate, "GET", "session", host=HERE)
         told = await answer.json()
         assert (told["authenticated"], told["open"], told["admin_key_set"]) == (True, True, False)

@@ -112,6 +112,9 @@ async def test_models_health_and_what_is_not_served(tmp_path: Path) -> None:
         error = (await missing.json())["error"]
         assert error["code"] == "unknown_endpoint"
         assert "POST /v1/chat/completions" in error["message"]
+        without_v1 = await gate.ask(chat(), "/chat/completions")
+        assert without_v1.status == 404
+        assert "Served: POST /v1/chat/completions; " in (await without_v1.json())["error"]["message"]
 
 
 async def test_browsers_may_call_from_other_origins(tmp_path: Path) -> None:
@@ -154,6 +157,18 @@ async def test_embeddings_are_forwarded(tmp_path: Path) -> None:
         bad = await gate.ask({"model": "e"}, "/v1/embeddings")
         assert (await bad.json())["error"]["param"] == "input"
     assert seen == [{"model": "e", "input": "x", "dimensions": 1}]
+
+
+async def test_a_model_that_gives_no_embeddings_is_not_asked_for_them(tmp_path: Path) -> None:
+    tables = to_upstream("http://127.0.0.1:9/v1")
+    tables["models"] |= {"still": {"targets": ["up:x"], "kind": "image"}, "own": {"targets": ["local:text"]}}
+    tables["providers"]["local"] = {"enabled": True}
+    async with gateway(tmp_path, tables) as gate:
+        for model, told in (("still", "makes pictures; ask POST /v1/images/"), ("own", "gives no embeddings")):
+            answer = await gate.ask({"model": model, "input": "x"}, "/v1/embeddings")
+            error = (await answer.json())["error"]
+            assert (answer.status, error["code"], error["param"]) == (400, "invalid_value", "model")
+            assert told in error["message"]
 
 
 async def test_two_requests_on_one_connection(tmp_path: Path) -> None:

@@ -102,5 +102,8 @@ def test_headers_and_refusals_say_how_it_stands() -> None:
     alone = refusal(counters.take(rates, 0, tokens=101, images=0, streams=0), tokens=101)
     assert "this call alone counts for 101 tokens, and this key may use 100 a minute" in alone.message
     assert dict(alone.headers) == {"retry-after": "60", "x-should-retry": "false"}
+    counters, rates = Counters(), Rates(requests=1)
+    assert take(counters, rates, 0)
+    assert "1 request a minute" in refusal(counters.take(rates, 0, tokens=0, images=0, streams=0)).message
     assert verdict.requests is not None
     assert (verdict.requests.limit, verdict.requests.remaining) == (2, 1)

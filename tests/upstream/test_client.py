@@ -239,6 +239,12 @@ async def test_what_cannot_be_reached_is_a_connect_error(client: Client, monkeyp
             assert (caught.value.kind, caught.value.sent) == ("connect", False)
 
 
+async def test_a_refused_connection_is_told_in_the_systems_words(client: Client) -> None:
+    with closed_port() as port:
+        with pytest.raises(HttpError, match=rf"^no connection to 127.0.0.1:{port}: Connection refused$"):
+            await client.open(HttpRequest("GET", f"http://127.0.0.1:{port}/"))
+
+
 async def test_closing_twice_is_closing_once() -> None:
     client = Client()
     async with raw_upstream(forever()) as upstream:

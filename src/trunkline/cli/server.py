@@ -1,6 +1,7 @@
 """Running an application in this process: sockets, the event loop, signals."""
 
 import asyncio
+import errno
 import gc
 import logging
 import signal
@@ -96,7 +97,8 @@ def bind_or_say(listen: str) -> socket.socket | None:
         return bind(listen)
     except (OSError, ValueError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        sys.stderr.write(f"trunkline: cannot listen on {listen}: {reason}\n")
+        hint = "; --listen names another" if isinstance(error, OSError) and error.errno == errno.EADDRINUSE else ""
+        sys.stderr.write(f"trunkline: cannot listen on {listen}: {reason}{hint}\n")
         return None
 
 

@@ -7,11 +7,13 @@ from trunkline.calls.upstreams import Upstreams
 from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.money import EndReason
+from trunkline.core.route import Route
 from trunkline.http.call_headers import read_headers, read_request_id
 from trunkline.http.cors import cors_headers
 from trunkline.http.error_response import JSON, respond_error
 from trunkline.http.exchange import Exchange
 from trunkline.http.live import Live
+from trunkline.http.media_body import ELSEWHERE
 from trunkline.ingress.request_body import STRING, read_fields, typed
 
 
@@ -33,7 +35,7 @@ class Embeddings:
             caller = await self._gate.caller(exchange.header(b"authorization"), request_id)
             caller = read_headers(exchange, caller, self._live.settings)
             request = _parse(exchange.body)
-            route = self._live.table.route(request.model)
+            route = _embedding(self._live.table.route(request.model))
             admitted = await self._gate.admit(caller, request, route)
         except GatewayError as error:
             self._gate.refused(request_id, caller, exchange.path, error)
@@ -54,6 +56,14 @@ class Embeddings:
             respond_error(exchange, failed, headers)
         else:
             exchange.respond(200, [JSON, *headers], body)
+
+
+def _embedding(route: Route) -> Route:
+    """Let a model pass that may know of embeddings. Raises GatewayError `invalid_value`."""
+    told = ELSEWHERE[route.kind] if route.kind != "text" else "is embedded and gives no embeddings; ask a provider's"
+    if route.kind != "text" or not any(item.target.base_url for item in route.targets):
+        raise GatewayError("invalid_value", f"The model {route.name!r} {told}.", param="model")
+    return route
 
 
 def _told(call: EmbeddingCall) -> list[tuple[str, str]]:

@@ -110,6 +110,6 @@ def model_facts(model: ListedModel, name: str | None) -> dict[str, object]:
 
 
 async def unknown_endpoint(request: Request) -> Response:
-    """Answer every other path under `/v1`."""
+    """Answer every other path, also what lacks `/v1`: an address that was typed wrong is told the right ones."""
     told = f"{request.method} {request.url.path} is not served here. Served: {'; '.join(SERVED)}."
     raise GatewayError("unknown_endpoint", told)

@@ -129,7 +129,8 @@ def refusal(verdict: Verdict, *, tokens: int = 0, images: int = 0) -> GatewayErr
     if verdict.short == "streams":
         told = f"this key may have {verdict.limit} streams open at once, and has"
     else:
-        told = f"this key may use {verdict.limit} {verdict.short} a minute, and this call would be more"
+        what = verdict.short if verdict.limit != 1 else (verdict.short or "").removesuffix("s")
+        told = f"this key may use {verdict.limit} {what} a minute, and this call would be more"
     seconds = max(1, -int(-verdict.retry_after_s // 1))
     return GatewayError(
         "rate_limit_exceeded", f"{told}; try again in {seconds} s", headers=(("retry-after", str(seconds)),)

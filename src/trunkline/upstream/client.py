@@ -1,6 +1,7 @@
 """Our own HTTP/1.1 client, the implementation of `core.ports.HttpClient`: pooled connections, TLS, proxies."""
 
 import asyncio
+import os
 import re
 import socket
 import ssl
@@ -157,7 +158,13 @@ async def _connecting(origin: Origin, connect_s: float, work: Coroutine[None, No
     except ssl.SSLError as error:
         raise HttpError("tls", f"no TLS connection to {origin.authority}: {error}") from error
     except OSError as error:
-        raise HttpError("connect", f"no connection to {origin.authority}: {error}") from error
+        raise HttpError("connect", f"no connection to {origin.authority}: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    """Say what went wrong in the system's words: asyncio's tell the address once more."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)  # below 0: a name that was not found
 
 
 async def _vetted(origin: Origin) -> str:

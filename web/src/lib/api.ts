@@ -14,6 +14,9 @@ export class ApiError extends Error {
   }
 }
 
+/** What an error says, as the sentence that it is on a page. */
+export const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** The error that an answer's body tells; a body that tells none is quoted by its status. */
 export async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => "");
@@ -21,7 +24,7 @@ export async function errorOf(response: Response): Promise<ApiError> {
   const id = response.headers.get("x-request-id");
   try {
     const { error } = JSON.parse(text) as { error: { message: string; code: string | null; param: string | null } };
-    return new ApiError(response.status, error.code ?? "error", error.message, error.param, wait, id);
+    return new ApiError(response.status, error.code ?? "error", sentence(error.message), error.param, wait, id);
   } catch {
     return new ApiError(response.status, "error", `HTTP ${response.status} ${response.statusText}`.trim(), null, wait, id);
   }

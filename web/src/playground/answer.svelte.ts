@@ -1,5 +1,5 @@
 // One answer of a model: read chunk by chunk, shown frame by frame.
-import { ApiError, ask, errorOf } from "../lib/api";
+import { ApiError, ask, errorOf, sentence } from "../lib/api";
 import { perFrame } from "../lib/frame";
 import { readEvents, type Received } from "../lib/sse";
 import type { Kind, MediaItem, ToolCall, Usage } from "../lib/types";
@@ -227,7 +227,7 @@ export class Answer {
     } catch {
       return this.end("failed", { code: "not_json", message: event.data.slice(0, 200) });
     }
-    if (chunk.error) return this.end("failed", { code: chunk.error.code ?? "error", message: chunk.error.message ?? "" });
+    if (chunk.error) return this.end("failed", { code: chunk.error.code ?? "error", message: sentence(chunk.error.message ?? "") });
     this.add(chunk, t);
     this.render();
   }

@@ -22,6 +22,7 @@ LASTS_S = 12 * 3600
 WRONG_KEYS_A_MINUTE = 10
 MOST_PEERS = 10_000
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix")
+NO_SESSION = "Log in with the admin key, or send it as `Authorization: Bearer …`."
 NO_KEY = (
     "No admin key is configured, so nobody can log in from elsewhere: set TRUNKLINE_ADMIN_KEY (or `server.admin_key`) "
     "and start the gateway again."
@@ -52,7 +53,9 @@ class Sessions:
             return
         session = self._session(request)
         if session is None:
-            raise GatewayError("invalid_api_key", "Log in with the admin key, or send `Authorization: Bearer …`.")
+            raise GatewayError(
+                "invalid_api_key", NO_SESSION if self._admin_key is not None else f"{NO_SESSION} {NO_KEY}"
+            )
         if request.method in {"GET", "HEAD"}:
             return
         _same_origin(request)
