@@ -25,7 +25,10 @@ Take = Callable[[Said], bool]
 """Takes events, or the text that is all that was said; False: no more for now."""
 ERROR_BODY_BYTES = 1024 * 1024
 LARGE_BYTES = 1 << 20
-"""Answers, and events, longer than this are read one in a turn of the loop: a picture of 20 MB takes 12 ms or more."""
+"""Answers, and events, longer than this are read one in a turn of the loop: a picture of 20 MB takes 12 ms or more.
+
+Requests with pictures are built so, too.
+"""
 TURNS_BETWEEN = 2
 """So that a small stream's chunk, which takes two turns from socket to socket, waits for one large answer at most."""
 LINGER_S = 5.0
@@ -190,9 +193,13 @@ class Attempt:
 
     async def _begin(self, pieces: list[bytes]) -> list[Event]:
         """Send the request and read; `pieces` are what has come of an unstreamed answer, or of an error."""
-        response = self._response = await self._upstreams.open(
-            self._asked, self._build(), connect_s=self._timeouts.connect_s
-        )
+        if self._request.said is None:
+            built = self._build()
+        else:  # a copy of its pictures
+            async with self._large:
+                await _others()
+                built = self._build()
+        response = self._response = await self._upstreams.open(self._asked, built, connect_s=self._timeouts.connect_s)
         if response.status >= 400:
             while sum(map(len, pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
                 pieces.append(piece)
@@ -229,8 +236,7 @@ class Attempt:
         self._later = data
         self._deadline.disarm()
         async with self._large:
-            for _ in range(TURNS_BETWEEN):
-                await asyncio.sleep(0)
+            await _others()
             self._later = b""
             events = self._line.feed(data)
         self._alive_at = self._loop.time()
@@ -252,8 +258,8 @@ class Attempt:
         async with self._large:
             body = b"".join(pieces)
             pieces.clear()
-            for _ in range(TURNS_BETWEEN if size > LARGE_BYTES else 0):
-                await asyncio.sleep(0)
+            if size > LARGE_BYTES:
+                await _others()
             return self._read_whole(body)
 
     def _read_whole(self, body: bytes) -> list[Event]:
@@ -345,6 +351,12 @@ def answers(events: list[Event]) -> bool:
         if type(event) in _ANSWERS:
             return True
     return False
+
+
+async def _others() -> None:
+    """Let others have their turns."""
+    for _ in range(TURNS_BETWEEN):
+        await asyncio.sleep(0)
 
 
 def _is_json(response: HttpResponse) -> bool:
