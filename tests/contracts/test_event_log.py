@@ -42,7 +42,7 @@ def stream() -> StoredStream:
 
 
 async def all_of(log: EventLog, stream_id: str, after: int = 0) -> list[tuple[int, bytes]]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         return [event async for event in log.follow(stream_id, after)]
 
 
@@ -138,9 +138,11 @@ async def test_events_that_valkey_loses_are_expired(
     log, _, _ = over_valkey
     await log.open(stream)
     await log.append(stream.id, 1, [b"1", b"2"])
+    read = asyncio.Semaphore(0)
     async with asyncio.TaskGroup() as group:
-        reader = group.create_task(all_of_what_is_left(log, stream.id))
-        await asyncio.sleep(0.1)
+        reader = group.create_task(all_of_what_is_left(log, stream.id, read))
+        for _ in range(2):
+            await read.acquire()
         await log._redis.delete(*_keys(stream.id))
         with pytest.raises(StaleOwnerError):
             await log.append(stream.id, 1, [b"3"])
@@ -167,13 +169,17 @@ async def test_an_end_that_the_database_did_not_hear_of_is_no_orphan(
     await peer.close()
 
 
-async def all_of_what_is_left(log: EventLog, stream_id: str) -> tuple[list[bytes], str]:
-    """The events, and with which error they end."""
+async def all_of_what_is_left(
+    log: EventLog, stream_id: str, read: asyncio.Semaphore | None = None
+) -> tuple[list[bytes], str]:
+    """The events, and with which error they end; `read`: let go of for each."""
     events = []
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             async for _, data in log.follow(stream_id, 0):
                 events.append(data)
+                if read is not None:
+                    read.release()
     except GatewayError as error:
         return events, error.code
     return events, ""

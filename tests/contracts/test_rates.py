@@ -13,7 +13,7 @@ import pytest_asyncio
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key, Rates
 from trunkline.core.money import Budget
-from trunkline.core.rates import RateLimiter
+from trunkline.core.rates import RateLimiter, Verdict
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
 from trunkline.storage.shared.valkey_rates import ValkeyRates
@@ -43,9 +43,12 @@ async def limiter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             yield shared
 
 
-async def settled() -> None:
-    """Let ends of calls arrive where they are counted."""
-    await asyncio.sleep(0.1)
+async def let_in(limiter: RateLimiter, key: Key, *, tokens: int = 0, streams: int = 0) -> Verdict:
+    """Take, once the ends of calls have arrived where they are counted."""
+    async with asyncio.timeout(60):
+        while (verdict := (await limiter.take(key, tokens=tokens, images=0, streams=streams))[0]).short:  # noqa: ASYNC110 - counted elsewhere
+            await asyncio.sleep(0.02)
+    return verdict
 
 
 def a_key(name: str = "", **rates: int) -> Key:
@@ -58,7 +61,7 @@ async def test_exactly_as_many_as_the_limit(limiter: RateLimiter) -> None:
     assert sum(verdict.short is None for verdict, _ in takes) == 50
     verdict, _ = await limiter.take(key, tokens=0, images=0, streams=0)
     assert (verdict.short, verdict.limit) == ("requests", 50)
-    assert 50 < verdict.retry_after_s < 61
+    assert 30 < verdict.retry_after_s < 61
     assert (await limiter.take(a_key(requests=1), tokens=0, images=0, streams=0))[0].short is None
 
 
@@ -67,10 +70,9 @@ async def test_tokens_are_corrected_at_the_end(limiter: RateLimiter) -> None:
     _, passed = await limiter.take(key, tokens=90, images=0, streams=0)
     assert (await limiter.take(key, tokens=20, images=0, streams=0))[0].short == "tokens"
     limiter.end(passed, 30)
-    await settled()
-    verdict, _ = await limiter.take(key, tokens=20, images=0, streams=0)
+    verdict = await let_in(limiter, key, tokens=20)
     assert verdict.tokens is not None
-    assert (verdict.short, verdict.tokens.remaining) == (None, 50)
+    assert verdict.tokens.remaining == 50
 
 
 async def test_whoever_leaves_while_a_stream_is_counted_holds_none(limiter: RateLimiter) -> None:
@@ -82,9 +84,9 @@ async def test_whoever_leaves_while_a_stream_is_counted_holds_none(limiter: Rate
         if not taking.cancel():
             limiter.end((await taking)[1], 0)
         await asyncio.wait([taking])
-    await settled()
-    verdicts = [(await limiter.take(key, tokens=0, images=0, streams=1))[0] for _ in range(3)]
-    assert [verdict.short for verdict in verdicts] == [None, None, "streams"]
+    for _ in range(2):
+        await let_in(limiter, key, streams=1)
+    assert (await limiter.take(key, tokens=0, images=0, streams=1))[0].short == "streams"
 
 
 async def test_streams_are_given_back(limiter: RateLimiter) -> None:
@@ -92,8 +94,7 @@ async def test_streams_are_given_back(limiter: RateLimiter) -> None:
     passes = [await limiter.take(key, tokens=0, images=0, streams=1) for _ in range(3)]
     assert [verdict.short for verdict, _ in passes] == [None, None, "streams"]
     limiter.end(passes[0][1], 0)
-    await settled()
-    assert (await limiter.take(key, tokens=0, images=0, streams=1))[0].short is None
+    await let_in(limiter, key, streams=1)
 
 
 async def test_images(limiter: RateLimiter) -> None:
@@ -148,7 +149,7 @@ async def test_replicas_share_a_limit_over_valkey(valkey_url: str) -> None:
         assert (last.requests.limit, last.requests.remaining) == (100, 0)  # type: ignore[union-attr]
         refused = next(verdict for verdict, _ in takes if verdict.short)
         assert (refused.short, refused.limit) == ("requests", 100)
-        assert 55 < refused.retry_after_s < 61
+        assert 30 < refused.retry_after_s < 61
 
 
 @pytest.mark.scale

@@ -54,7 +54,8 @@ class Gateway:
 
 
 @pytest_asyncio.fixture
-async def gateway(database: Database, tmp_path: Path) -> AsyncIterator[Gateway]:
+async def gateway(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
+    monkeypatch.setattr("trunkline.calls.life.TTL_S", 600.0)  # nobody renews it
     gateway = Gateway(database, tmp_path / "journal")
     await gateway.life.begin()
     running = asyncio.ensure_future(gateway.billing.run())

@@ -23,6 +23,7 @@ from trunkline.storage.sql.tables import ledger, reservations, spend
 
 NOW = time.time_ns() // 1_000_000
 PRICE = 7
+TTL_S = 60.0
 Start = Callable[..., AbstractAsyncContextManager[Billing]]
 
 
@@ -36,8 +37,9 @@ def a_row(key: Key, cost: int | None, **changes: object) -> LedgerRow:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start:
-    """Start the billing of one more process on a database."""
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Start the billing of one more process on a database; it keeps its lease also when the machine stalls."""
+    monkeypatch.setattr("trunkline.calls.life.TTL_S", TTL_S)
 
     @asynccontextmanager
     async def process(on: Database) -> AsyncIterator[Billing]:
@@ -55,7 +57,7 @@ def start(tmp_path: Path) -> Start:
                 await asyncio.wait([task])
                 assert task.cancelled()
             await life.end()
-            await SqlMoney(on).sweep()  # as the next process does, if the machine or the database stalled for a lease
+            await SqlMoney(on).sweep()  # as the next process does, if this one's lease was over
 
     return process
 
