@@ -20,6 +20,13 @@ STORED = """() => new Promise((done) => {
     };
 })"""
 """The last answer as the page keeps it."""
+COPIED = """button => {
+    window.copied_ = new Promise((done) => {
+        const look = () => button.textContent.includes("Copied") && done();
+        new MutationObserver(look).observe(button, { childList: true, characterData: true, subtree: true });
+    });
+}"""
+"""Watch a button for its word that it has copied: that stands there for a moment only."""
 
 
 def expect(seen: Any) -> Any:
@@ -77,6 +84,20 @@ def sent_by(page: "Page", act: Callable[[], object]) -> Any:
     with page.expect_request("**/v1/chat/completions") as asked:
         act()
     return asked.value
+
+
+def copied_by(page: "Page", button: Any) -> str:
+    """Press a button that copies, and says so; gives what is in the clipboard."""
+    button.evaluate(COPIED)
+    button.click()
+    page.evaluate("copied_")
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def close_dialog(page: "Page") -> None:
+    """Close what is open by the keyboard, and wait until it is gone."""
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
 
 
 def most_tokens(page: "Page", number: int) -> None:

@@ -86,6 +86,13 @@ def cable(real: str) -> Iterator[Cable]:
 @pytest.fixture(scope="session")
 def busy(real: str, browser: "Browser") -> str:
     """Where the gateway is, once some calls were made."""
+    operator = browser.new_context(extra_http_headers={"authorization": f"Bearer {ADMIN_KEY}"})
+    operator.set_default_timeout(SLOW_S * 1000)
+
+    def calls() -> int:
+        return sum(operator.request.get(f"{real}admin/api/overview").json()["last_24h"]["calls"])
+
+    before = calls()
     client = OpenAI(base_url=f"{real}v1", api_key="none", max_retries=0)
     for model in CALLED:
         with suppress(APIError):  # of the models that fail
@@ -94,8 +101,7 @@ def busy(real: str, browser: "Browser") -> str:
                     model=model, stream=True, messages=[{"role": "user", "content": "hello"}]
                 )
             )
-    operator = browser.new_context(extra_http_headers={"authorization": f"Bearer {ADMIN_KEY}"})
-    while operator.request.get(f"{real}admin/api/overview").json()["today"]["calls"] < len(CALLED):
+    while calls() < before + len(CALLED):
         time.sleep(0.1)  # what has ended is booked a little later
     operator.close()
     return real
@@ -110,8 +116,9 @@ def open_page(browser: "Browser", real: str) -> Iterator[OpenPage]:
     def open_it(path: str = "", base: str = "", **context: Any) -> "Page":
         base = base or real
         origin = "/".join(base.split("/")[:3]) + "/"
-        page = browser.new_context(**{"viewport": DESKTOP, "locale": "en-GB"} | context).new_page()
-        page.set_default_timeout(SLOW_S * 1000)
+        opened = browser.new_context(**{"viewport": DESKTOP, "locale": "en-GB"} | context)
+        opened.set_default_timeout(SLOW_S * 1000)
+        page = opened.new_page()
         page.on("pageerror", lambda error: faults.append(f"error: {error}"))
         page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)
         page.on("request", lambda asked: faults.append(f"asked {asked.url}") if is_foreign(asked.url, origin) else None)

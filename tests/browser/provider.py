@@ -57,7 +57,13 @@ class Provider:
             Route("/v1/videos/{id}/content", self.content),
             Route("/v1/images/{how}", self.picture, methods=["POST"]),
         ]
-        config = uvicorn.Config(Starlette(routes=routes), port=0, log_level="critical", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            port=0,
+            log_level="critical",
+            timeout_keep_alive=3600,  # it closes no connection while the next question is on its way
+            timeout_graceful_shutdown=1,
+        )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
@@ -67,7 +73,7 @@ class Provider:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Finish no thought and no film in this block, however slow the machine is that looks on."""
+        """Finish no thought, no flood and no film in this block, however slow the machine is that looks on."""
         self._may_finish.clear()
         try:
             yield
@@ -86,7 +92,7 @@ class Provider:
             return Response(LOOK_ALIKES[model].read_bytes(), media_type="text/event-stream")
         if model == "wrong":
             return JSONResponse({"error": {"message": f"No: {HOSTILE}", "type": "x", "code": "<b>no</b>"}}, 400)
-        says = flood(FLOODS[model]) if model in FLOODS else getattr(self, model)(body)
+        says = self.flood(FLOODS[model]) if model in FLOODS else getattr(self, model)(body)
         return StreamingResponse(says, media_type="text/event-stream")
 
     async def words(self, _body: Any) -> AsyncIterator[str]:
@@ -143,6 +149,20 @@ class Provider:
         await asyncio.sleep(0.1)
         yield chunk({"content": "is"})
 
+    async def flood(self, text: str) -> AsyncIterator[str]:
+        """Say a text as fast as no model does."""
+        words, begun, sent = pieces(text), time.monotonic(), 0
+        half = len(words) // 2
+        while sent < len(words):
+            await asyncio.sleep(ONCE_MORE_S)
+            now = time.monotonic()
+            due = int((now - begun) * A_SECOND)
+            if due > half and not self._may_finish.is_set():
+                due, begun = half, now - half / A_SECOND
+            yield "".join(chunk({"content": word}) for word in words[sent:due])
+            sent = due
+        yield chunk({}, "stop") + "data: [DONE]\n\n"
+
     async def submit(self, request: Request) -> Response:
         body = json.loads(await request.body())
         self.asked.append(body)
@@ -169,17 +189,6 @@ class Provider:
 
     async def picture(self, _request: Request) -> Response:
         return JSONResponse({"data": [{"b64_json": base64.b64encode(png(320, 240)).decode()}]})
-
-
-async def flood(text: str) -> AsyncIterator[str]:
-    """Say a text as fast as no model does."""
-    words, begun, sent = pieces(text), time.monotonic(), 0
-    while sent < len(words):
-        await asyncio.sleep(ONCE_MORE_S)
-        due = int((time.monotonic() - begun) * A_SECOND)
-        yield "".join(chunk({"content": word}) for word in words[sent:due])
-        sent = due
-    yield chunk({}, "stop") + "data: [DONE]\n\n"
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **members: Any) -> str:

@@ -39,16 +39,24 @@ def test_a_picture_is_made_as_asked_and_can_be_kept(open_page: OpenPage, tmp_pat
     assert serious(page) == []
 
 
-def test_a_film_is_taken_up_again_after_a_reload_and_plays(open_page: OpenPage) -> None:
+def test_a_film_is_taken_up_again_after_a_reload(open_page: OpenPage, provider: Provider) -> None:
+    page = open_page()
+    with provider.at_work():
+        say(page, "up/film", "waves")
+        has_begun(last(page))
+        keeps(page, "turn?.streamId")
+        stream = page.evaluate(STORED)["streamId"]
+        page.reload()
+        has_begun(last(page))
+    expect(last(page).locator("video")).to_be_visible()
+    assert page.evaluate(STORED)["streamId"] == stream
+
+
+def test_a_film_of_the_embedded_model_plays(open_page: OpenPage) -> None:
     page = open_page(viewport=PHONE)
     say(page, "local/video", "waves under a red sky")
-    has_begun(last(page))
-    keeps(page, "turn?.streamId")
-    stream = page.evaluate(STORED)["streamId"]
-    page.reload()
     film = last(page).locator("video")
     expect(film).to_be_visible()
-    assert page.evaluate(STORED)["streamId"] == stream
     assert "/v1/media/cov_" in str(film.get_attribute("poster"))
     assert film.evaluate(PLAY) > 1
     assert fits(page)
@@ -115,7 +123,7 @@ def test_a_picture_that_cannot_be_reached_is_not_called_gone(open_page: OpenPage
 def test_stop_ends_the_film_at_the_provider(open_page: OpenPage) -> None:
     page, admin = open_page(), open_page("admin/#/jobs")
     say(page, "up/epic", "waves")
-    has_begun(last(page))
+    has_begun(last(page))  # and has ten minutes to go
     page.get_by_role("button", name="Stop").click()
     expect(last(page)).to_contain_text("Stopped.")
     job = admin.get_by_role("listitem").filter(has_text="up/epic").first

@@ -36,7 +36,7 @@ def test_a_capture_is_judged_and_its_bytes_marked(open_page: OpenPage, name: str
         if client.says:
             expect(page.get_by_text(client.says, exact=True).first).to_be_visible()
     table = page.get_by_role("table")
-    assert table.get_by_role("row").count() == 1 + len(report.rows)
+    expect(table.get_by_role("row")).to_have_count(1 + len(report.rows))
     seen = set()
     for found in report.departures:
         if found.rule in seen:

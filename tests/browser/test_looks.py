@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import PHONE, OpenPage, expect, last, over, say
+from browsing import PHONE, OpenPage, close_dialog, expect, last, over, say
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -59,8 +59,8 @@ def test_the_playground_is_for_everyone(open_page: OpenPage, look: dict[str, Any
         page.locator("dialog").wait_for()
         assert serious(page) == [], dialog
         assert fits(page), dialog
-        page.keyboard.press("Escape")
-    page.locator("article.answer").first.locator("[aria-pressed]").click(force=True)
+        close_dialog(page)
+    page.locator("article.answer").first.locator("[aria-pressed]").click()
     page.locator("aside [role=table]").wait_for()
     assert serious(page) == []
     assert fits(page)
@@ -85,7 +85,7 @@ def test_the_operators_pages_are_for_everyone(open_page: OpenPage, busy: str, lo
                 more.click()
             assert serious(page) == [], name
             assert fits(page), name
-            page.keyboard.press("Escape")
+            close_dialog(page)
 
 
 def test_pages_with_nothing_in_them_say_so(open_page: OpenPage, locked: str) -> None:
@@ -114,19 +114,20 @@ def test_the_inspectors_page_and_the_locked_door_are_for_everyone(open_page: Ope
 
 def test_theme_and_language_are_the_systems_until_chosen(open_page: OpenPage) -> None:
     page = open_page(color_scheme="dark", locale="zh-CN")
-    background = "getComputedStyle(document.querySelector('main')).backgroundColor"
+    main = page.locator("main")
+    background = "main => getComputedStyle(main).backgroundColor"
     expect(page.get_by_text("万千模型，一线相连。")).to_be_visible()
     assert page.evaluate("document.documentElement.lang") == "zh-Hans"
-    dark = page.evaluate(background)
+    dark = main.evaluate(background)
     page.get_by_text("浅色").click()
-    assert page.evaluate(background) != dark
+    expect(main).not_to_have_css("background-color", dark)
     page.get_by_text("English").click()
     expect(page.get_by_text("Many models, one line.")).to_be_visible()
     page.reload()
     expect(page.get_by_text("Many models, one line.")).to_be_visible()
-    assert page.evaluate(background) != dark
+    expect(main).not_to_have_css("background-color", dark)
     page.get_by_text("Dark", exact=True).click()
-    assert page.evaluate(background) == dark
+    expect(main).to_have_css("background-color", dark)
 
 
 def test_every_text_is_there_in_both_languages() -> None:

@@ -8,7 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import SLOW_S, OpenPage, a_file, choose, expect, keeps, last, most_tokens, over, reload, say, sent_by
+from browsing import (
+    SLOW_S,
+    OpenPage,
+    a_file,
+    choose,
+    close_dialog,
+    copied_by,
+    expect,
+    keeps,
+    last,
+    most_tokens,
+    over,
+    reload,
+    say,
+    sent_by,
+)
 from provider import Provider, png
 from real import HOSTILE_NAME, Cable
 
@@ -49,7 +64,7 @@ def test_a_conversation_goes_on_and_is_there_after_a_reload(open_page: OpenPage)
     expect(answers).to_have_count(2)
     page.get_by_role("button", name="New chat").click()
     expect(answers).to_have_count(0)
-    page.get_by_role("button", name="Delete “first question”").click(force=True)
+    page.get_by_role("button", name="Delete “first question”").click()
     keeps(page, "turn === undefined")
     page.reload()
     expect(page.get_by_role("button", name="Model:")).to_be_visible()
@@ -66,9 +81,7 @@ def test_markdown_is_rendered_and_pictures_elsewhere_are_not_loaded(open_page: O
     expect(last(page).get_by_role("link", name="elsewhere · tracker.example")).to_be_visible()
     assert last(page).get_by_role("link", name="the contract").get_attribute("rel") == "noopener noreferrer"
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    last(page).locator("[data-copy]").click()
-    expect(last(page).locator("[data-copy]")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()").startswith("def trunk(branches):")
+    assert copied_by(page, last(page).locator("[data-copy]")).startswith("def trunk(branches):")
 
 
 def test_reasoning_is_shown_while_it_comes_and_folded_when_the_answer_is_there(
@@ -189,9 +202,7 @@ def test_the_code_that_is_copied_runs(open_page: OpenPage, real: str, tmp_path: 
     for language in ("curl", "Python", "Node"):
         dialog.get_by_text(language, exact=True).click()
         assert "base64,…" in dialog.locator("pre").inner_text()
-        dialog.get_by_role("button", name="Copy", exact=True).click()
-        expect(dialog.get_by_role("button", name="Copied")).to_be_visible()
-        programs[language] = page.evaluate("navigator.clipboard.readText()")
+        programs[language] = copied_by(page, dialog.get_by_role("button", name="Copy", exact=True))
         assert f"{real}v1" in programs[language]
     body = programs["curl"].partition("<<'JSON'\n")[2].removesuffix("JSON\n")
     assert json.loads(body) == asked.post_data_json
@@ -226,7 +237,7 @@ def test_a_wrong_key_is_asked_for_again_and_never_in_code(open_page: OpenPage, l
     code = page.get_by_role("dialog").locator("pre").inner_text()
     assert "TRUNKLINE_API_KEY" in code
     assert key not in code
-    page.keyboard.press("Escape")
+    close_dialog(page)
     admin.get_by_role("button", name="Use it in the playground").click()
     admin.get_by_role("dialog").get_by_role("button", name="Close").click()
     assert admin.evaluate("localStorage.getItem('trunkline.key')") == key
@@ -282,7 +293,7 @@ def test_nothing_a_model_says_or_is_called_runs(open_page: OpenPage, model: str)
     for link in inside.locator("a[href]").all():
         assert str(link.get_attribute("href")).startswith("https://")
     last(page).get_by_role("button", name="Copy as code").click()
-    page.keyboard.press("Escape")
+    close_dialog(page)
     last(page).get_by_role("button", name="Inspect").click()
     panel = page.get_by_role("complementary", name="Inspector")
     expect(panel.get_by_role("table").or_(panel.get_by_text("are not here"))).to_be_visible()
