@@ -22,8 +22,9 @@ NPM_CI = [
     "--no-audit",
     "--no-fund",
     "--loglevel=error",
-    "--fetch-retries=1",
+    "--fetch-retries=3",
     "--fetch-retry-mintimeout=1000",
+    "--fetch-retry-factor=2",
     "--fetch-timeout=20000",
 ]
 LONGEST_S = 150

@@ -17,7 +17,7 @@ from trunkline.core.rules import RULES
 from trunkline.inspection.clients import MODES
 from trunkline.inspection.examine import examine
 
-pytestmark = pytest.mark.oracles
+pytestmark = [pytest.mark.oracles, pytest.mark.timeout(1200)]  # the first of each library has it installed
 HARMLESS = [name for name, rule in RULES.items() if rule.severity == "harmless"]  # told beside others only
 ENOUGH = 0.95
 """How much of what is said of the corpus, where faults come together, has to be so (measured: 95.5 % of 2,568)."""

@@ -91,7 +91,7 @@ async def test_a_film_that_is_not_answered_yet_is_asked_for_again_and_made_once(
         books = Books(database)
         body = json.dumps(film({"polls": 8}, stream=False)).encode()
         answer = await running.send("POST", "/v1/chat/completions", body, connection="close", **key)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not (jobs := await books.jobs.page(limit=10)):  # noqa: ASYNC110 - seen from outside
                 await asyncio.sleep(0.05)
         job = await books.reached(jobs[0].id, "running")

@@ -34,7 +34,7 @@ async def test_a_film_waits_in_hand(home: Home, provider: FilmProvider, s3_serve
         with s3_server.away():
             answer = await gate.ask(film({"polls": 1}))
             await books.reached(answer.headers["x-trunkline-job-id"], "storing")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 while not provider.seen[FILE]:  # noqa: ASYNC110 - seen from outside
                     await asyncio.sleep(0.05)
             await asyncio.sleep(8)  # longer than the store's client tries by itself
@@ -63,7 +63,7 @@ async def test_started_without_it_links_are_refused_until_it_is_back(home: Home,
                     assert (error["code"], error["type"]) == ("storage_unavailable", "server_error")
                     assert "127.0.0.1" not in error["message"]
             assert (await gate.get("/v1/videos")).status == 200
-    async with home.gateway() as gate, asyncio.timeout(60):
+    async with home.gateway() as gate, asyncio.timeout(120):
         while (status := (await gate.get(url)).status) == 503:  # noqa: ASYNC110 - seen from outside
             await asyncio.sleep(0.5)
     assert status == 200

@@ -232,12 +232,12 @@ async def test_of_a_file_whose_client_leaves_nothing_is_left(
     @contextmanager
     def slow(_what: str) -> Iterator[None]:
         begun.set()
-        go.wait(10)
+        go.wait(60)
         yield
 
     monkeypatch.setattr("trunkline.storage.media.workroom.full_disk_named", slow)
     taking = asyncio.ensure_future(facts_of(store, picture("PNG")))
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(begun.wait, 60)
     taking.cancel()
     for _ in range(5):
         await asyncio.sleep(0)
@@ -256,7 +256,7 @@ async def test_no_more_files_are_decoded_at_a_time_for_clients_that_leave(
 
     def look(path: Path, mime_type: str) -> MediaFacts:
         decoding.append(path.name)
-        go.wait(10)
+        go.wait(60)
         return picture_facts(path, mime_type)
 
     monkeypatch.setattr("trunkline.storage.media.store.picture_facts", look)

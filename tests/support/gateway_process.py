@@ -23,7 +23,7 @@ from trunkline.storage.sql.jobs import SqlJobs
 from trunkline.storage.sql.money import SqlMoney
 
 SECRET = "a secret of all replicas"
-UP_S = 60
+UP_S = 120
 
 
 class Process(Client):
@@ -136,7 +136,7 @@ class Books:
 
     async def rows(self, number: int = 0, **where: Any) -> list[LedgerRow]:
         """Give the ledger, once it has so many rows."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while len(rows := await self.money.rows(limit=10_000, **where)) < number:  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.05)
             return rows

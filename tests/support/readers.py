@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def install(name: str) -> list[str]:
         kept = folder / "node_modules" / ".package-lock.json"
         if is_older(kept, folder / "package-lock.json"):
             npm = [*node_command("npm"), "ci", "--no-audit", "--no-fund"]
-            subprocess.run(npm, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            fetch(npm, folder)
         return node_command("node")
     wanted = ORACLES / f"requirements-{name}.txt"
     folder = PLACE / name
@@ -47,9 +48,18 @@ def install(name: str) -> list[str]:
         uv = shutil.which("uv")
         assert uv, "the Python libraries need uv"
         subprocess.run([uv, "venv", "-q", "--clear", "-p", sys.executable, folder], check=True)
-        subprocess.run([uv, "pip", "install", "-q", "-p", python, "-r", wanted], check=True)
+        fetch([uv, "pip", "install", "-q", "-p", str(python), "-r", str(wanted)], ORACLES)
         stamp.touch()
     return [str(python)]
+
+
+def fetch(command: list[str], folder: Path) -> None:
+    """Run what asks a registry; again, where that has a bad moment."""
+    for pause_s in (5, 20, 0):
+        done = subprocess.run(command, cwd=folder, check=not pause_s, stdout=subprocess.DEVNULL)
+        if not done.returncode:
+            return
+        time.sleep(pause_s)
 
 
 def node_command(name: str) -> list[str]:

@@ -42,7 +42,7 @@ def ask_text(**members: Any) -> dict[str, Any]:
     return chat("up/m", max_tokens=TOKENS, **members)
 
 
-async def until(client: Client, key: Mapping[str, Any], status: int, within_s: float = 30) -> list[int]:
+async def until(client: Client, key: Mapping[str, Any], status: int, within_s: float = 120) -> list[int]:
     """Ask until this status comes; gives those before."""
     before: list[int] = []
     async with asyncio.timeout(within_s):

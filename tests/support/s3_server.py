@@ -4,6 +4,7 @@ import random
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,12 +22,12 @@ class S3Server(Stoppable):
             '{"identities":[{"name":"t","credentials":[{"accessKey":"key","secretKey":"secret"}],'
             '"actions":["Admin","Read","Write","List","Tagging"]}]}'
         )
-        master, volume, filer, self.port = ports()
+        self.master, volume, filer, self.port = ports()
         self.home = home
         self.command = [
             *(weed, "server", f"-dir={home}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
             *("-s3", f"-s3.config={home}/s3.json", f"-s3.port={self.port}"),
-            *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"),
+            *(f"-master.port={self.master}", f"-volume.port={volume}", f"-filer.port={filer}"),
             *("-master.telemetry=false", "-volume.max=20", "-master.volumeSizeLimitMB=64"),
             *("-s3.port.iceberg=0", "-s3.port.lance=0"),  # else on fixed ports, one server a machine
         ]
@@ -35,7 +36,16 @@ class S3Server(Stoppable):
         self.server = subprocess.Popen(
             self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.home
         )
-        answers("127.0.0.1", self.port, 60)
+        answers("127.0.0.1", self.port)
+        while not self._has_room():
+            assert self.server.poll() is None, "the S3 server has ended"
+            time.sleep(0.1)
+
+    def _has_room(self) -> bool:
+        """Ask the master for a place to write to; it answers before its volumes have come."""
+        with socket.create_connection(("127.0.0.1", self.master), 60) as master:
+            master.sendall(b"GET /dir/assign HTTP/1.0\r\n\r\n")
+            return b'"fid"' in b"".join(iter(lambda: master.recv(65536), b""))
 
     def stop(self) -> None:
         """Stop at once, as a crash does: asked to, it takes half a minute."""

@@ -38,7 +38,7 @@ def kept_port() -> int:
         return port
 
 
-def answers(host: str, port: int, within_s: float = 20) -> None:
+def answers(host: str, port: int, within_s: float = 120) -> None:
     """Wait until a server takes connections."""
     give_up = time.monotonic() + within_s
     while True:
