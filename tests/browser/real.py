@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import re
 import shutil
 import socket
@@ -82,11 +83,6 @@ http {{
 """
 
 
-def answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 @contextmanager
 def running_gateway(folder: Path, upstream: str, *options: str, required: bool = False) -> Iterator[str]:
     """Run `trunkline serve`, without `upstream` unconfigured; gives where it is. `required`: keys are."""
@@ -151,15 +147,11 @@ async def _once(data: bytes) -> AsyncIterator[bytes]:
 @contextmanager
 def nginx_before(url: str, folder: Path) -> Iterator[str]:
     """Put nginx before a gateway, under the prefix `/ai/gateway/`."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, url=url))
-    binary = shutil.which("nginx") or "/usr/sbin/nginx"
-    process = subprocess.Popen([binary, "-p", str(folder), "-c", str(folder / "nginx.conf")])
-    while not answers(port):
-        assert process.poll() is None
-        time.sleep(0.01)
+    with socket.create_server(("127.0.0.1", 0)) as door:  # nginx takes it over: a free port may be another's by then
+        port = door.getsockname()[1]
+        (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, url=url))
+        command = [shutil.which("nginx") or "/usr/sbin/nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
+        process = subprocess.Popen(command, env={**os.environ, "NGINX": f"{door.fileno()};"}, pass_fds=[door.fileno()])
     try:
         yield f"http://127.0.0.1:{port}/ai/gateway/"
     finally:
