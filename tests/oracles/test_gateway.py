@@ -137,10 +137,7 @@ def readable(mode: str, case: Case, meant: dict[int, Meaning]) -> bool:
 async def test_the_corpus(mode: str, *, old: bool, readers: Readers, tmp_path: Path) -> None:
     wrong: dict[str, list[str]] = {}
     seen = 0
-    async with (
-        raw_upstream(serve) as upstream,
-        gateway(tmp_path, to_upstream(upstream.url, first_event_s=60, idle_s=60)) as gate,
-    ):
+    async with raw_upstream(serve) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         for name, case in CASES.items():
             meant = read_meaning((case.folder / "client.sse").read_bytes())
             if not readable(mode, case, meant):
@@ -161,10 +158,7 @@ async def test_an_error_before_the_answer(mode: str, *, old: bool, readers: Read
             told = {"error": {"message": "no such deployment", "type": "invalid_request_error", "code": "nope"}}
             await peer.answer(json.dumps(told).encode(), "content-type: application/json", status="404 Not Found")
 
-    async with (
-        raw_upstream(refuse) as upstream,
-        gateway(tmp_path, to_upstream(upstream.url, first_event_s=60, idle_s=60)) as gate,
-    ):
+    async with raw_upstream(refuse) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
         told = await readers.read(mode, gate.url, asked, old=old)
     assert "no such deployment" in told["error"]["message"]
@@ -248,10 +242,7 @@ async def test_an_engine_that_dies_in_mid_stream(mode: str, *, old: bool, reader
 
     async with asyncio.TaskGroup() as group:
         group.create_task(child.run())
-        async with (
-            raw_upstream(relay) as upstream,
-            gateway(tmp_path, to_upstream(upstream.url, first_event_s=60, idle_s=60)) as gate,
-        ):
+        async with raw_upstream(relay) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
             asked = {"model": "m", "messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 2000}
             told = await readers.read(mode, gate.url, asked | {"ignore_eos": True}, old=old)
         child.stop()

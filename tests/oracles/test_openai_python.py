@@ -23,10 +23,7 @@ def serving(*events: bytes) -> Script:
 async def test_text_and_usage_arrive_through_the_stream_helper(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
     script = serving(chunk({"content": "Hel"}), chunk({"content": "lo"}), chunk({}, "stop", usage=usage))
-    async with (
-        raw_upstream(script) as upstream,
-        gateway(tmp_path, to_upstream(upstream.url, first_event_s=60, idle_s=60)) as gate,
-    ):
+    async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         async with AsyncOpenAI(base_url=gate.url, api_key="none") as client:
             options: ChatCompletionStreamOptionsParam = {"include_usage": True}
             async with client.chat.completions.stream(model="m", messages=MESSAGES, stream_options=options) as stream:
@@ -42,10 +39,7 @@ async def test_tool_calls_without_index_and_with_repeated_names_are_put_together
     first = {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": '{"x"'}}]}
     second = {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": ":1}"}}]}
     script = serving(chunk(first), chunk(second), chunk({}, "stop"), b"data: [DONE]\n\n")
-    async with (
-        raw_upstream(script) as upstream,
-        gateway(tmp_path, to_upstream(upstream.url, first_event_s=60, idle_s=60)) as gate,
-    ):
+    async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         async with AsyncOpenAI(base_url=gate.url, api_key="none") as client:
             async with client.chat.completions.stream(model="m", messages=MESSAGES) as stream:
                 completion = await stream.get_final_completion()
@@ -57,10 +51,7 @@ async def test_tool_calls_without_index_and_with_repeated_names_are_put_together
 
 async def test_a_cut_stream_is_an_error_for_the_client(tmp_path: Path) -> None:
     script = serving(chunk({"content": "Half an ans"}))
-    async with (
-        raw_upstream(script) as upstream,
-        gateway(tmp_path, to_upstream(upstream.url, first_event_s=60, idle_s=60)) as gate,
-    ):
+    async with raw_upstream(script) as upstream, gateway(tmp_path, to_upstream(upstream.url)) as gate:
         async with AsyncOpenAI(base_url=gate.url, api_key="none", max_retries=0) as client:
             stream = await client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
             with pytest.raises(APIError, match="ends before its end"):

@@ -29,10 +29,7 @@ def start(tmp_path: Path, postgres_url: str, valkey_url: str, s3_endpoint: str) 
 
 @asynccontextmanager
 async def texts(start: Start, script: Callable[[Peer], Awaitable[None]], **tables: Any) -> AsyncIterator[Topology]:
-    async with (
-        raw_upstream(script) as upstream,
-        start({**to_upstream(upstream.url, first_event_s=60, idle_s=60), **tables}) as running,
-    ):
+    async with raw_upstream(script) as upstream, start({**to_upstream(upstream.url), **tables}) as running:
         yield running
 
 
