@@ -18,6 +18,7 @@ pytestmark = pytest.mark.scale
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 USAGE = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
 TURNS = 20
+CALLS = "trunkline_calls_total{"
 Start = Callable[[dict[str, Any]], Any]
 
 
@@ -75,7 +76,7 @@ async def counted(running: Topology, number: int) -> list[float]:
         found = []
         for replica in running.replicas.values():
             page = await replica.get("/metrics", authorization=f"Bearer {ADMIN_KEY}")
-            lines = [line for line in (await page.body()).decode().splitlines() if "trunkline_calls_total{" in line]
+            lines = [line for line in (await page.body()).decode().splitlines() if line.startswith(CALLS)]
             found.append(sum(float(line.rpartition(" ")[2]) for line in lines))
     return found
 
