@@ -29,6 +29,12 @@ def half_an_orm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(inspection._registrars, object, inspect)
 
 
+@pytest.fixture(autouse=True)
+def valkey_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that stalls for seconds it is not away."""
+    monkeypatch.setattr("trunkline.storage.shared.valkey.WAIT_S", 60.0)
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.scale)])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     """Where an empty database is."""

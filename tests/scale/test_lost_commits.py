@@ -1,22 +1,36 @@
 """PostgreSQL commits, and its answer is lost: what was written is not written twice, and nothing is left lying."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from film_provider import FilmProvider
+from gateway import chunk
 from gateway_process import Books, film, to_films
 from job_tools import opened
 from lossy_postgres import lossy_postgres
 from media_gateway import deltas, media_of, numbered
-from raw_upstream import raw_upstream
+from raw_upstream import Peer, raw_upstream
 from replicas import ask_text, several
-from text_upstream import said, talking, to_text
+from text_upstream import HEAD, said, to_text
 
 pytestmark = pytest.mark.scale
 
 
 async def test_a_text_has_every_event_once(tmp_path: Path, postgres_url: str) -> None:
-    async with lossy_postgres(postgres_url) as way, raw_upstream(talking(40, 0.05)) as upstream:
+    words = 0
+
+    async def until_enough_are_lost(peer: Peer) -> None:
+        nonlocal words
+        await peer.request()
+        await peer.send(HEAD)
+        while words < 40 or way.lost <= 3:
+            await peer.send(chunk({"content": f"{words} "}))
+            words += 1
+            await asyncio.sleep(0.05)
+        await peer.send(chunk({}, "stop") + b"data: [DONE]\n\n")
+
+    async with lossy_postgres(postgres_url) as way, raw_upstream(until_enough_are_lost) as upstream:
         async with several(tmp_path, to_text(upstream.url), way.url).gateway() as gate:
             answer = await gate.ask(ask_text(stream=True), x_trunkline_resume="true")
             way.every = 3
@@ -25,7 +39,7 @@ async def test_a_text_has_every_event_once(tmp_path: Path, postgres_url: str) ->
             lost = way.lost
             again = await numbered(await gate.get(f"/v1/streams/{answer.headers['x-trunkline-stream-id']}"))
     assert lost > 3
-    assert "".join(deltas(events)) == said(40)
+    assert "".join(deltas(events)) == said(words)
     assert events[-1][1] == "[DONE]"
     assert [event for event in again if event[0] is not None] == [event for event in events if event[0] is not None]
 
