@@ -164,14 +164,14 @@ async def test_an_upstream_that_shows_that_it_lives_suspends_the_first_event_lim
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(HEAD)
-        until = asyncio.get_running_loop().time() + 3.3
+        until = asyncio.get_running_loop().time() + 2.3
         while asyncio.get_running_loop().time() < until:
             await peer.send(alive)
             await asyncio.sleep(0.1)
         await peer.send(answer)
 
     async with raw_upstream(script) as upstream:
-        config = to_upstream(upstream.url, first_event_s=3, idle_s=1)
+        config = to_upstream(upstream.url, first_event_s=2, idle_s=60)
         async with gateway(tmp_path, config) as gate:
             given = await gate.ask(chat(stream=stream))
             assert given.status == 200
