@@ -123,6 +123,15 @@ def test_a_key_is_made_told_once_and_its_budget_spent(open_page: OpenPage) -> No
     expect(admin.get_by_role("rowheader", name=name)).to_be_visible()
 
 
+def test_a_long_name_leaves_the_key_in_sight(open_page: OpenPage) -> None:
+    page = open_page("admin/#/keys")
+    page.get_by_role("button", name="New key").click()
+    page.get_by_role("textbox", name="Name", exact=True).fill("x" * 80)
+    page.get_by_role("button", name="Make the key").click()
+    expect(page.get_by_test_id("new-key")).to_be_visible()
+    assert page.get_by_role("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
+
+
 def test_keys_are_changed_rotated_blocked_and_revoked(open_page: OpenPage) -> None:
     page = open_page("admin/#/keys")
     page.get_by_role("button", name="New key").click()

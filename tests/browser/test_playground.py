@@ -249,8 +249,7 @@ def test_a_wrong_key_is_asked_for_again_and_never_in_code(open_page: OpenPage, l
     say(page, "up/words", "and now?")
     expect(last(page).get_by_role("alert")).to_contain_text("This API key has expired")
     page.reload()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    expect(page.locator("main").get_by_role("alert").first).to_contain_text("This API key has expired")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_text("This API key has expired")
 
 
 def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
