@@ -45,3 +45,9 @@ def test_an_unknown_job_is_told(data_dir: Path) -> None:
     for command in ("show", "cancel"):
         result = run(data_dir, command, "video_9")
         assert (result.exit_code, result.stderr) == (1, "trunkline: there is no job 'video_9'\n")
+
+
+def test_no_job_is_told_too(tmp_path: Path, migrated: Path) -> None:
+    (tmp_path / "trunkline.db").write_bytes(migrated.read_bytes())
+    result = run(tmp_path, "list")
+    assert (result.stdout, result.stderr) == ("", "There is no job yet.\n")

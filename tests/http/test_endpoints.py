@@ -74,6 +74,7 @@ async def test_bad_requests(tmp_path: Path) -> None:
             assert (answer.status, error["code"], error["param"]) == (status, code, param), body
             assert set(error) == {"message", "type", "param", "code"}
             assert error["type"] == "invalid_request_error"
+        assert (await (await gate.ask(b"")).json())["error"]["message"] == "The body is empty; send a JSON object."
 
 
 async def test_an_unknown_model_names_close_ones(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def chat(  # noqa: PLR0913 - the command's options
 
     from trunkline.cli.conversation import Conversation, Trouble
 
-    conversation = Conversation(url=url, key=key, output=Path(output), raw=json)
+    conversation = Conversation(url=url, key=key, output=Path(output), json=json)
     try:
         asyncio.run(conversation.ask(model, " ".join(prompt)))
     except Trouble as trouble:

@@ -37,11 +37,12 @@ class Trouble(Exception):  # noqa: N818 - what a person has, not a program
 class Conversation:
     """Asks one gateway."""
 
-    def __init__(self, *, url: str, key: str, output: Path, raw: bool) -> None:
+    def __init__(self, *, url: str, key: str, output: Path, json: bool) -> None:
         self._url = url.rstrip("/").removesuffix("/v1")
         self._key = key
         self._output = output
-        self._raw = raw
+        self._json = json
+        self._rest = b""
         self._status = Console(stderr=True)
         self._made: list[str] = []
 
@@ -76,13 +77,18 @@ class Conversation:
         line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes())
         while not line.over:
             data = await response.read()
-            if self._raw:
-                sys.stdout.buffer.write(data)
-                sys.stdout.buffer.flush()
+            if self._json:
+                self._write_chunks(data)
             for event in line.feed(data) if data else line.close():
                 self._show(event, bar)
-        if not self._raw:
+        if not self._json:
             sys.stdout.write("\n")
+
+    def _write_chunks(self, data: bytes) -> None:
+        """Write the chunks that are whole by now: our own stream has each in one line, after `data: `."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        sys.stdout.buffer.writelines(line[6:] + b"\n" for line in lines if line.startswith(b"data: {"))
+        sys.stdout.buffer.flush()
 
     async def _save(self, client: Client) -> None:
         """Save what was made. Raises Trouble."""
@@ -98,7 +104,7 @@ class Conversation:
             raise Trouble(f"the answer broke off: {event.message}")
         if isinstance(event, MediaReady) and event.media.url.startswith(("http://", "https://")):
             self._made.append(event.media.url)
-        if self._raw:
+        if self._json:
             return
         if isinstance(event, TextDelta):
             sys.stdout.write(event.text)

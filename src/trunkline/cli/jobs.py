@@ -45,6 +45,8 @@ def list_jobs(*, limit: int, active: bool, config: str | None, data_dir: str | N
         return
     for job in found:
         click.echo(f"{job.id}  {job.state:14} {_how_far(job):24} {_ago(job.created_ms):>8}  {job.model}")
+    if not found:
+        click.echo("No job is under way." if active else "There is no job yet.", err=True)
 
 
 @jobs.command()

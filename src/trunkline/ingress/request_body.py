@@ -30,7 +30,8 @@ def read_fields(body: bytes) -> dict[str, Raw]:
     except msgspec.ValidationError:
         raise GatewayError("invalid_json", "The body must be a JSON object.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise GatewayError("invalid_json", f"The body is not valid JSON: {error}.") from None
+        told = f"The body is not valid JSON: {error}." if body.strip() else "The body is empty; send a JSON object."
+        raise GatewayError("invalid_json", told) from None
     except RecursionError:
         raise GatewayError("invalid_json", "The body is nested too deeply.") from None
 
