@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.middleware import Middleware
 from starlette.middleware.exceptions import ExceptionMiddleware
-from starlette.routing import Route, Router
+from starlette.routing import Route, Router, request_response
 
 from trunkline import web
 from trunkline.app_media import MediaParts
@@ -186,9 +186,10 @@ class Application:
             routes=[
                 Route("/admin/api/{path:path}", admin),
                 *system_routes(self.live, gate, self._metrics_page, self.models, started_s=started_s),
+                Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
                 *pages.routes(web.built(), web.why_not()),
-                Route("/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
             ],
+            default=request_response(unknown_endpoint),
             middleware=[
                 Middleware(Cors, live=self.live),
                 Middleware(OperatorOnly, admin_key=self.config.server.admin_key, loopback=self.loopback),

@@ -7,7 +7,8 @@ import pytest
 from gateway import chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 
-from trunkline.cli.conversation import Conversation
+from trunkline.cli.conversation import Conversation, Trouble
+from trunkline.core.keys import KeyChanges
 
 
 async def says_hello(peer: Peer) -> None:
@@ -28,3 +29,14 @@ async def test_an_answer_is_text_or_a_chunk_a_line(
         assert [one["choices"][0]["delta"].get("content") for one in chunks] == ["", "hel", "lo", None]
     else:
         assert said == b"hello\n"
+
+
+async def test_a_key_that_is_wanted_is_told_in_the_gateways_words(tmp_path: Path) -> None:
+    async with gateway(tmp_path, to_upstream("http://127.0.0.1:9/v1")) as gate:
+        made = await gate.application.keys.create(KeyChanges(name="anna", models=("other",)))
+        for key, told in (
+            ("", r"^A key is needed: .* \(HTTP 401\); --key or TRUNKLINE_KEY gives one$"),
+            (made.token, r"^this key may not use 'm'; it may use: other \(HTTP 403\)$"),
+        ):
+            with pytest.raises(Trouble, match=told):
+                await Conversation(url=gate.url, key=key, output=tmp_path, json=False).ask("m", "hi")

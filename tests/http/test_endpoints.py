@@ -113,6 +113,7 @@ async def test_models_health_and_what_is_not_served(tmp_path: Path) -> None:
         error = (await missing.json())["error"]
         assert error["code"] == "unknown_endpoint"
         assert "POST /v1/chat/completions" in error["message"]
+        assert (await gate.get("/health/")).headers["location"] == "http://gateway/health"
         without_v1 = await gate.ask(chat(), "/chat/completions")
         assert without_v1.status == 404
         assert "Served: POST /v1/chat/completions; " in (await without_v1.json())["error"]["message"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 from rich.console import Console
 
 from trunkline.cli.media import Bar, save
@@ -32,6 +33,24 @@ ERROR_BYTES = 1024 * 1024
 
 class Trouble(Exception):  # noqa: N818 - what a person has, not a program
     """Something that a person is told in one line."""
+
+
+class _Said(Struct):
+    message: str
+
+
+class _Refused(Struct):
+    error: _Said
+
+
+def _refusal(status: int, body: bytes) -> str:
+    """Give the gateway's own words: as a provider's, those about keys and budgets would be held back."""
+    try:
+        told = msgspec.json.decode(body, type=_Refused).error.message
+    except msgspec.DecodeError:
+        told = read_error_body(status, body).message
+    hint = "; --key or TRUNKLINE_KEY gives one" if status == 401 else ""
+    return f"{told.rstrip('.')} (HTTP {status}){hint}"
 
 
 class Conversation:
@@ -61,8 +80,7 @@ class Conversation:
             with self._status.status(f"{model} …"):
                 response = await client.open(request)
                 if response.status >= 400:
-                    error = read_error_body(response.status, await response.body(ERROR_BYTES))
-                    raise Trouble(f"{error.message} (HTTP {response.status})")
+                    raise Trouble(_refusal(response.status, await response.body(ERROR_BYTES)))
             with Bar(self._status, model) as bar:
                 await self._read(response, bar)
             await self._save(client)
