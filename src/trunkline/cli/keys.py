@@ -172,7 +172,9 @@ def budget_lines(budget: "Budget", spends: "list[Spend]") -> list[str]:
                                   strict=False):  # fmt: skip
         held = f", {dollars(spend.reserved)} reserved" if spend.reserved else ""
         of = f" of {dollars(limit)}" if limit is not None else ""
-        lines.append(f"spent ({name}): {dollars(spend.spent)}{of}{held}, {spend.calls} calls")
+        lines.append(
+            f"spent ({name}): {dollars(spend.spent)}{of}{held}, {spend.calls} call{'' if spend.calls == 1 else 's'}"
+        )
     return lines
 
 

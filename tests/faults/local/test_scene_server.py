@@ -214,5 +214,5 @@ def members(session: int) -> list[int]:
 
 
 def test_what_is_allowed_is_told(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.BadRequestError, match="background: allowed is auto, opaque"):
+    with pytest.raises(openai.BadRequestError, match="`background` is transparent; allowed is auto, opaque"):
         client.images.generate(prompt="a", background="transparent")

@@ -245,8 +245,8 @@ def _read(members: dict[str, object], shape: type[Shape]) -> Shape:
         code = "missing_required_parameter" if "missing required field" in reason else "invalid_value"
         words = get_args(shape.__annotations__[param]) if param and "enum value" in reason else ()
         allowed = ", ".join(word for one in words for word in get_args(one))
-        why = f"allowed is {allowed}" if allowed else reason
-        raise Problem(400, f"{param}: {why}.", code, param) from error
+        why = f" is {str(told[param])[:80]}; allowed is {allowed}" if param and allowed else f": {reason}"
+        raise Problem(400, f"`{param}`{why}.", code, param) from error
 
 
 async def _file(members: dict[str, object], *names: str) -> bytes | None:
