@@ -22,7 +22,9 @@ class ChatRequest(Struct):
     legacy_functions: bool = False
     """The client sent `functions`, so it reads `function_call`."""
     said: Raw | None = None
-    """`messages` without the data of their pictures, where that is less than all of them."""
+    """`messages` without the data of their pictures and PDFs, where that is less than all of them."""
+    pdf_chars: int = 0
+    """How many characters of PDFs `said` is without: they are counted by their length."""
 
     @property
     def words(self) -> Raw | None:

@@ -24,7 +24,7 @@ from trunkline.core.events import (
     Usage,
     UsageReported,
 )
-from trunkline.ingress.request_body import STRING, read_fields, typed, without_pictures
+from trunkline.ingress.request_body import STRING, read_fields, typed, without_data
 from trunkline.wire.frame import UNREADABLE
 
 _BLOCK_BYTES = 64 * 1024  # what is joined into one write
@@ -32,7 +32,7 @@ _PIECE_CHARS = 40_000  # no line of the stream passes 64 KiB (wire.md 0.18)
 _SHORT_CHARS = _PIECE_CHARS // 4  # however they are escaped, they fit a line
 _LINE_BYTES = 62_000
 LARGE_BYTES = 64 * 1024
-"""A request of more is read without its pictures."""
+"""A request of more is read without its pictures and PDFs."""
 DONE = b"data: [DONE]\n\n"
 KEEPALIVE = b": keep-alive\n\n"
 _AT_ONCE = frozenset({Started, Finished, UsageReported, Ended, Extras, Failed})
@@ -71,18 +71,18 @@ def parse(body: bytes) -> ChatRequest:
 
     Raises GatewayError (400) that names the member and what is allowed. Members that are not read here are kept.
     """
-    fields, said = read_fields(body), None
+    fields, said, pdf_chars = read_fields(body), None, 0
     if len(body) > LARGE_BYTES:
-        small = without_pictures(body)
+        small, pdf_chars = without_data(body)
         if small is not body:
             body, said = small, read_fields(small).get("messages")
     try:
         read = _usual(body)
     except UNREADABLE:
-        return _by_member(fields, said)
+        return _by_member(fields, said, pdf_chars)
     stream, options = read.stream or False, read.stream_options
     if options is not None and not stream:
-        return _by_member(fields, said)
+        return _by_member(fields, said, pdf_chars)
     return ChatRequest(
         model=read.model,
         fields=fields,
@@ -93,10 +93,11 @@ def parse(body: bytes) -> ChatRequest:
         include_cost=options is not None and bool(options.include_cost),
         legacy_functions="functions" in fields and "tools" not in fields,
         said=said,
+        pdf_chars=pdf_chars,
     )
 
 
-def _by_member(fields: dict[str, Raw], said: Raw | None) -> ChatRequest:
+def _by_member(fields: dict[str, Raw], said: Raw | None, pdf_chars: int) -> ChatRequest:
     """Read the members one by one, to say which of them is wrong."""
     model = typed(fields, "model", STRING, "a string")
     if not model:
@@ -127,6 +128,7 @@ def _by_member(fields: dict[str, Raw], said: Raw | None) -> ChatRequest:
         include_cost=bool(options and options.include_cost),
         legacy_functions="functions" in fields and "tools" not in fields,
         said=said,
+        pdf_chars=pdf_chars,
     )
 
 

@@ -1,6 +1,7 @@
 """Reading a client's JSON body member by member, with errors that name the member."""
 
 import codecs
+import re
 from typing import TypeVar
 
 import msgspec
@@ -13,7 +14,8 @@ T = TypeVar("T")
 _fields = msgspec.json.Decoder(dict[str, Raw])
 PIECE_BYTES = 1 << 20
 MOST_CUT = 1000
-_PICTURE = b'"data:image/'
+_DATA = b'"data:'
+_CUT = re.compile(rb'"data:(?:image\\?/|(?P<pdf>application\\?/pdf))')  # PHP writes `\/`
 _BACKSLASH = 0x5C
 STRING = msgspec.json.Decoder(str)
 
@@ -36,19 +38,25 @@ def read_fields(body: bytes) -> dict[str, Raw]:
         raise GatewayError("invalid_json", "The body is nested too deeply.") from None
 
 
-def without_pictures(body: bytes) -> bytes:
-    """Cut the data URLs of the first MOST_CUT pictures to their beginnings: JSON of the same form, but small."""
-    pieces, start, end = [], 0, 0
+def without_data(body: bytes) -> tuple[bytes, int]:
+    """Cut data URLs of pictures and PDFs, MOST_CUT at most, to their beginnings: JSON of the same form, but small.
+
+    Gives how many characters of PDFs are gone, too: what a PDF costs depends on its length.
+    """
+    pieces, start, end, pdf_chars = [], 0, 0, 0
     for _ in range(MOST_CUT):
-        at = body.find(_PICTURE, end)
-        cut = at + len(_PICTURE)
-        end = body.find(b'"', cut)
+        at = body.find(_DATA, end)
+        end = body.find(b'"', at + len(_DATA))
         if at < 0 or end < 0:
             break
-        if body[at - 1] != _BACKSLASH and body[end - 1] != _BACKSLASH:  # else it is said in a text
-            pieces.append(body[start:cut])
-            start = end
-    return b"".join((*pieces, body[start:])) if pieces else body
+        url = _CUT.match(body, at)
+        if url is None or body[at - 1] == _BACKSLASH or body[end - 1] == _BACKSLASH:
+            continue  # of another kind, or said in a text
+        pieces.append(body[start : url.end()])
+        start = end
+        if url["pdf"]:
+            pdf_chars += end - url.end()
+    return (b"".join((*pieces, body[start:])) if pieces else body), pdf_chars
 
 
 def is_utf8(body: bytes) -> bool:

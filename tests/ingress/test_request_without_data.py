@@ -1,4 +1,4 @@
-"""Large requests are read and counted without the data of their pictures, and say the same."""
+"""Large requests are read and counted without the data of their pictures and PDFs, and say the same."""
 
 import json
 from typing import Any
@@ -12,11 +12,12 @@ from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.ingress.chat_size import check_size
 from trunkline.ingress.openai_chat import LARGE_BYTES, parse
-from trunkline.ingress.request_body import MOST_CUT, without_pictures
+from trunkline.ingress.request_body import MOST_CUT, without_data
 from trunkline.policy.tokens import count_prompt
 
 DATA = "data:image/png;base64," + "QUJD" * 30_000
 AT_ONCE = {"type": "image_url", "image_url": {"url": DATA}}
+PDF = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64," + "JVBE" * 30_000}}
 ODD = 'He said "data:image/png;base64,QUJD" and \\"data:image/\\" \\'
 
 
@@ -30,21 +31,45 @@ def text(said: str) -> dict[str, Any]:
 
 def test_no_byte_of_a_picture_is_left() -> None:
     body = of(text("What is it?"), AT_ONCE, AT_ONCE, user="u")
-    small = without_pictures(body)
+    small, _ = without_data(body)
     assert len(small) < 400
     assert json.loads(small) == json.loads(body.replace(DATA.encode(), b"data:image/"))
 
 
+def test_no_byte_of_a_pdf_is_left_but_its_length() -> None:
+    body = of(text("What is it?"), PDF, AT_ONCE, PDF)
+    small, pdf_chars = without_data(body)
+    assert pdf_chars == 2 * len(";base64," + "JVBE" * 30_000)
+    read = json.loads(small)["messages"][0]["content"]
+    assert read[1] == read[3] == {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf"}}
+    assert read[2] == {"type": "image_url", "image_url": {"url": "data:image/"}}
+
+
+def test_php_writes_slashes_with_a_backslash() -> None:
+    body = of(text("What is it?"), PDF, AT_ONCE)
+    escaped = body.replace(b"/", b"\\/")
+    assert json.loads(without_data(escaped)[0]) == json.loads(without_data(body)[0])
+    assert count_prompt(parse(escaped)) == count_prompt(parse(body))
+
+
+@pytest.mark.parametrize("kind", ["text/csv", "application/json", "audio/wav", "application/zip"])
+def test_data_of_other_kinds_stays(kind: str) -> None:
+    other = {"type": "file", "file": {"file_data": f"data:{kind};base64," + "QUJD" * 30_000}}
+    small, pdf_chars = without_data(of(other, PDF, other))
+    assert pdf_chars
+    assert json.loads(small)["messages"][0]["content"][::2] == [other, other]
+
+
 def test_of_a_thousand_pictures_and_more_the_rest_stays() -> None:
     small = {"type": "image_url", "image_url": {"url": "data:image/png,x"}}
-    read = json.loads(without_pictures(of(*[small] * (MOST_CUT + 5))))
+    read = json.loads(without_data(of(*[small] * (MOST_CUT + 5)))[0])
     urls = [part["image_url"]["url"] for part in read["messages"][0]["content"]]
     assert urls == ["data:image/"] * MOST_CUT + ["data:image/png,x"] * 5
 
 
 @pytest.mark.parametrize("said", [ODD, ODD * 2, "\\" + ODD, "data:image/png", '"data:image/'])
 def test_what_is_said_in_a_text_stays_as_it_is(said: str) -> None:
-    small = json.loads(without_pictures(of(text(said + "!"), AT_ONCE, text("x" + said))))
+    small = json.loads(without_data(of(text(said + "!"), AT_ONCE, text("x" + said)))[0])
     first, _, last = small["messages"][0]["content"]
     assert last == text("x" + said)
     assert first == text("data:image/" if said.startswith("data:image/") else said + "!")
@@ -52,7 +77,7 @@ def test_what_is_said_in_a_text_stays_as_it_is(said: str) -> None:
 
 @given(st.lists(st.text('"\\dat:image/,x', max_size=30), max_size=4))
 def test_it_counts_the_same(texts: list[str]) -> None:
-    body = of(*map(text, texts), AT_ONCE, *map(text, texts))
+    body = of(*map(text, texts), AT_ONCE, PDF, *map(text, texts))
     request = parse(body)
     assert request.said is not None
     assert count_prompt(request) == count_prompt(ChatRequest("m", request.fields))
@@ -73,7 +98,7 @@ def test_errors_are_the_same() -> None:
 
 def test_a_large_text_is_not_read_twice() -> None:
     body = of(text("word " * LARGE_BYTES))
-    assert without_pictures(body) is body
+    assert without_data(body)[0] is body
     assert parse(body).said is None
 
 
@@ -93,6 +118,6 @@ def test_a_request_keeps_no_words_whose_members_are_gone() -> None:
     assert request.words == request.fields["messages"]
     request.fields.clear()
     assert request.words is None
-    assert msgspec.json.encode(parse(of(AT_ONCE)).words) == without_pictures(
-        bytes(parse(of(AT_ONCE)).fields["messages"])
+    assert (
+        msgspec.json.encode(parse(of(AT_ONCE)).words) == without_data(bytes(parse(of(AT_ONCE)).fields["messages"]))[0]
     )
