@@ -13,7 +13,10 @@ from raw_upstream import Peer, raw_upstream
 from text_upstream import completion
 from turns import Turns
 
-from trunkline.http.front_door import FrontDoor
+from trunkline.core.chat import ChatRequest
+from trunkline.http import chat_completions
+from trunkline.http.front_door import LARGE_BODY_BYTES, FrontDoor
+from trunkline.ingress.openai_chat import parse
 
 ONE_READ = 256 * 1024
 
@@ -199,3 +202,64 @@ def test_a_large_body_leaves_others_their_turns(tmp_path: Path, monkeypatch: pyt
     assert status == 200
     assert turns.taken.total() > 8 << 20
     assert max(turns.taken.values()) <= ONE_READ
+
+
+def test_large_bodies_that_are_whole_at_once_are_handed_over_one_in_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, read = post(chat(user="x" * LARGE_BODY_BYTES)), FrontDoor.data_received
+
+    async def asked() -> tuple[list[int], Turns]:
+        turns, missing, all_but_one_byte = Turns(), [10 * (len(whole) - 1)], asyncio.Event()
+
+        def counted(door: FrontDoor, data: bytes) -> None:
+            read(door, data)
+            missing[0] -= len(data)
+            if not missing[0]:
+                all_but_one_byte.set()
+
+        def parsed(body: bytes) -> ChatRequest:
+            turns.take(1)
+            return parse(body)
+
+        monkeypatch.setattr(FrontDoor, "data_received", counted)
+        monkeypatch.setattr(chat_completions, "parse", parsed)
+        async with gate_and_upstream(tmp_path) as (gate, _):
+            answers = [await sent(gate, whole[:-1]) for _ in range(10)]
+            await all_but_one_byte.wait()
+            for answer in answers:
+                answer.writer.write(whole[-1:])
+            for answer in answers:
+                await answer.read_head()
+            return [answer.status for answer in answers], turns
+
+    statuses, turns = uvloop.run(asked())
+    assert statuses == [200] * 10
+    assert list(turns.taken.values()) == [1] * 10
+
+
+async def test_who_leaves_before_a_large_body_has_its_turn_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came, gone = after(monkeypatch, "on_message_complete"), after(monkeypatch, "connection_lost")
+    async with gate_and_upstream(tmp_path) as (gate, asked):
+        async with gate.application.protocol._large:
+            answer = await sent(gate, post(chat(user="x" * LARGE_BODY_BYTES)))
+            await came.wait()
+            answer.leave()
+            await gone.wait()
+        answer = await gate.ask(chat(user="y" * LARGE_BODY_BYTES))
+        assert answer.status == 200
+        assert [json.loads(body)["user"][0] for body in asked] == ["y"]
+
+
+def after(monkeypatch: pytest.MonkeyPatch, name: str) -> asyncio.Event:
+    """Give what is set when one of the front door's callbacks has been called."""
+    event, real = asyncio.Event(), getattr(FrontDoor, name)
+
+    def noted(door: FrontDoor, *args: object) -> None:
+        real(door, *args)
+        event.set()
+
+    monkeypatch.setattr(FrontDoor, name, noted)
+    return event
