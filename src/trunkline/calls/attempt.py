@@ -68,7 +68,12 @@ class Attempt:
         plain_options: bool,
         large: asyncio.Lock,
     ) -> None:
+        quirks = asked.item.target.quirks
+        if quirks and not request.stream and any(QUIRKS[name].streamed for name in quirks):
+            request = replace(request, stream=True)
         self.notes = Notes()
+        self.streamed = request.stream
+        """Whether the target is asked for a stream."""
         self._upstreams = upstreams
         self._request = request
         self._timeouts = timeouts
@@ -100,7 +105,7 @@ class Attempt:
     @property
     def repairs(self) -> dict[str, int]:
         """What was repaired, by name. A body that was asked for whole is no stream, and departs from none."""
-        if self._request.stream or not self.notes.counts:
+        if self.streamed or not self.notes.counts:
             return self.notes.counts
         return {name: count for name, count in self.notes.counts.items() if name not in _FRAMING}
 
@@ -204,7 +209,7 @@ class Attempt:
             while sum(map(len, pieces)) < ERROR_BODY_BYTES and (piece := await response.read()):
                 pieces.append(piece)
             return [self._refused(response, pieces)]
-        if not self._request.stream:
+        if not self.streamed:
             return await self._whole(response, pieces)
         self._labelled = _is_json(response)
         response.headers.clear()  # all is read, and a stream may be long

@@ -126,7 +126,7 @@ class ChatCall:
             self._attempt, events = await self._run(asked)
             last = events[-1]
             if type(last) is not Failed or answers(events):
-                now, whole = time.monotonic(), not self.request.stream
+                now, whole = time.monotonic(), not self._attempt.streamed
                 self._targets.health.succeeded(asked.key, now, now - asked_at, whole=whole)
                 return self._metered(events)
             failure = judge(last.code, last.status, last.retry_after_s, self.route.settings.fallback_on)
@@ -235,7 +235,8 @@ class ChatCall:
         if race.won is None:
             return []
         self._asked, self._attempt, events, took_s = race.won
-        self._targets.health.succeeded(self._asked.key, time.monotonic(), took_s, whole=not self.request.stream)
+        whole = not self._attempt.streamed
+        self._targets.health.succeeded(self._asked.key, time.monotonic(), took_s, whole=whole)
         return events
 
     async def _run(self, asked: order.Attempt) -> tuple[Attempt, list[Event]]:

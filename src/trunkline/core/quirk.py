@@ -28,3 +28,5 @@ class Quirk(NamedTuple):
     """Changes the members of a request body in place."""
     pictures: Callable[[dict[str, Raw], dict[str, Any]], None] | None = None
     """Tells in a chat request what a picture or film shall be like: the members of `ingress.picture_chat.words_of`."""
+    streamed: bool = False
+    """Answers are asked for as streams, whatever the client wants."""

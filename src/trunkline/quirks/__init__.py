@@ -9,6 +9,7 @@ from trunkline.quirks import (
     prompt_flags,
     reasoning_outside_total,
     reasoning_repeated,
+    stream_only,
     temperature_open_interval,
     think_tags,
 )
@@ -25,6 +26,7 @@ QUIRKS: dict[str, Quirk] = {
         logprobs_as_number.QUIRK,
         image_config.QUIRK,
         prompt_flags.QUIRK,
+        stream_only.QUIRK,
     )
 }
 """All quirks by name."""
