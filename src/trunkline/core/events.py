@@ -3,6 +3,7 @@
 from typing import Literal
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from trunkline.core.errors import ErrorType
 from trunkline.core.media import Media
@@ -12,6 +13,14 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "functi
 
 ToolKind = Literal["function", "custom", "legacy"]
 """`legacy`: the upstream sent `function_call` in place of `tool_calls`."""
+_OF_PROMPT = (
+    "prompt_tokens", "cached_tokens", "cache_write_tokens", "cache_write_1h_tokens", "audio_input_tokens",
+    "image_input_tokens",
+)  # fmt: skip
+_OF_COMPLETION = (
+    "completion_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens",
+    "accepted_prediction_tokens", "rejected_prediction_tokens",
+)  # fmt: skip
 
 
 class Usage(Struct, frozen=True):
@@ -33,6 +42,14 @@ class Usage(Struct, frozen=True):
     rejected_prediction_tokens: int = 0
     cost_microusd: int | None = None
     """What the upstream itself says the call cost, if it does."""
+
+    def after(self, former: "Usage") -> "Usage":
+        """Give this later usage of the same call; what it does not tell, of prompt or completion, is the former's."""
+        untold = (() if self.prompt_tokens else _OF_PROMPT) + (() if self.completion_tokens else _OF_COMPLETION)
+        if not untold:
+            return self
+        whole = replace(self, **{name: getattr(former, name) for name in untold})
+        return replace(whole, total_tokens=max(whole.total_tokens, whole.prompt_tokens + whole.completion_tokens))
 
 
 class Started(Struct, frozen=True):
@@ -107,7 +124,7 @@ class Finished(Struct, frozen=True):
 
 
 class UsageReported(Struct, frozen=True):
-    """What the upstream counted; the last one with content wins."""
+    """What the upstream counted; of several the last one with content wins, for prompt and completion each."""
 
     usage: Usage
 

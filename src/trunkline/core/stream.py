@@ -176,6 +176,7 @@ class Normaliser:
         elif type(event) is UsageReported:
             if self._usage is not None:
                 self._notes.add("usage_repeated")
+                event = UsageReported(event.usage.after(self._usage.usage))
             self._usage = event
         elif type(event) is Ended:
             self.marked = True

@@ -96,7 +96,7 @@ class ChatDecoder:
         for state in self.states:
             state.fill(out)
             state.close(out)
-        usage = self._counted if isinstance(self._counted, Usage) else read_usage(self._counted)
+        usage = _read(self._counted)
         if usage is not None:
             out.append(UsageReported(usage))
         return out
@@ -289,14 +289,18 @@ class ChatDecoder:
         return None
 
     def _usage(self, value: Any) -> None:
-        """Keep the last usage with content, read at the end: some send one with every chunk."""
-        usage = value if as_count(as_dict(value).get("completion_tokens")) else read_usage(value)
+        """Keep the last usage with content, read at the end where it is whole: some send one with every chunk."""
+        told = as_dict(value)
+        whole = as_count(told.get("completion_tokens")) and as_count(told.get("prompt_tokens"))
+        usage = value if whole else read_usage(value)
         if usage is None:
-            if as_dict(value):
+            if told:
                 self._notes.add("usage_zero")
             return
         if self._counted is not None and not self._timed:
             self._notes.add("usage_repeated")
+            if not whole:
+                usage = usage.after(_read(self._counted) or usage)
         self._counted, self._timed = usage, False
 
     def _counts(self, chunk: Chunk, out: list[Event]) -> None:
@@ -320,6 +324,10 @@ class ChatDecoder:
         told = zip(_EXTRAS, said, kept, strict=True)
         if fields := {name: as_raw(new) for name, new, old in told if new and new != old}:
             out.append(Extras(fields))
+
+
+def _read(counted: Any) -> Usage | None:
+    return counted if isinstance(counted, Usage) else read_usage(counted)
 
 
 def _text_of(piece: Chunk) -> Any:
