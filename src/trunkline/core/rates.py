@@ -28,10 +28,13 @@ class Verdict(Struct, frozen=True):
 
 
 class Passed(Struct, frozen=True):
-    """What was counted for a call when it began; handed back when it ends."""
+    """What was counted for a call when it began; handed back when it ends.
+
+    `mark` is how who counts finds it again: the slot in which it was counted, or the call's number.
+    """
 
     key_id: str
-    slot: int
+    mark: int
     tokens: int
     streams: int
 

@@ -32,7 +32,7 @@ class LocalRates:
 
     def end(self, passed: Passed, tokens: int) -> None:
         if (counters := self._counters.get(passed.key_id)) is not None:
-            counters.end(passed.slot, more_tokens=tokens - passed.tokens, streams=passed.streams)
+            counters.end(passed.mark, more_tokens=tokens - passed.tokens, streams=passed.streams)
 
     def close(self) -> None:
         """Nothing is open."""

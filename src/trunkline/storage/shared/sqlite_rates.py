@@ -69,7 +69,7 @@ class SqliteRates:
             with self._transaction():
                 if more:
                     counters = self._load(passed.key_id, now)
-                    counters.end(passed.slot, more_tokens=more, streams=0)
+                    counters.end(passed.mark, more_tokens=more, streams=0)
                     self._save(passed.key_id, now, counters)
                 self._add_streams(passed.key_id, -passed.streams)
         except sqlite3.Error as error:

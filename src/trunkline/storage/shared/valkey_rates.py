@@ -1,14 +1,15 @@
 """Rates counted in Valkey (or Redis) by all replicas: `core.rates.RateLimiter`, one script a call, by its clock.
 
-A window is a hash of slots with their counts and total (`t`), beside a sorted set of the slots. Streams are counted by
-process, and those of a process that has not been heard of for `ALIVE_S` do not count.
+A window is a hash of slots with their counts and total (`t`), beside a sorted set of the slots. Streams are sets of
+calls by process; those of a process that has not been heard of for `ALIVE_S` do not count. What a call was told is
+remembered: a script whose answer is lost is sent again, and may run late, but a call counts once and ends once.
 """
 
 import asyncio
+import itertools
 import logging
 import secrets
 from functools import partial
-from typing import Any
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
@@ -18,6 +19,10 @@ from trunkline.storage.shared.valkey import connect
 
 ALIVE_S = 10
 BEAT_S = 1.0
+KEPT_S = 120
+"""How long windows and calls are remembered: until nothing can be corrected, and nothing runs late."""
+REFUSED_S = 20
+"""The same of calls that were not let in: there may be very many."""
 KINDS: tuple[RateKind, ...] = ("requests", "tokens", "images")
 log = logging.getLogger(__name__)
 
@@ -37,26 +42,34 @@ local function add(w, at, n)
   redis.call('HINCRBY', w, at, n)
   redis.call('HINCRBY', w, 't', n)
   redis.call('ZADD', w .. ':z', at, at)
-  redis.call('EXPIRE', w, 120)
-  redis.call('EXPIRE', w .. ':z', 120)
+  redis.call('EXPIRE', w, {KEPT_S})
+  redis.call('EXPIRE', w .. ':z', {KEPT_S})
 end
 """
 
-# KEYS: windows of requests, tokens, images; streams. ARGV: the four limits (-1: none), the four amounts, the process.
+# KEYS: windows of requests, tokens, images; streams; the call.
+# ARGV: the four limits (-1: none), the four amounts, the process, the call's number.
 TAKE = (
     (
         COMMON
         + """
+local told = redis.call('GET', KEYS[5])
+if told then return told end
+local function tell(kept, ...)
+  local answer = table.concat({...}, ' ')
+  redis.call('SET', KEYS[5], answer, 'EX', kept)
+  return answer
+end
 local limits, asked, totals = {}, {}, {}
 for i = 1, 4 do limits[i], asked[i] = tonumber(ARGV[i]), tonumber(ARGV[4 + i]) end
 if limits[4] >= 0 and asked[4] > 0 then
   local open = 0
-  local all = redis.call('HGETALL', KEYS[4])
-  for i = 1, #all, 2 do
-    if redis.call('EXISTS', 'trunkline:alive:' .. all[i]) == 1 then open = open + tonumber(all[i + 1])
-    else redis.call('HDEL', KEYS[4], all[i]) end
+  for _, process in ipairs(redis.call('SMEMBERS', KEYS[4])) do
+    local calls = KEYS[4] .. ':' .. process
+    if redis.call('EXISTS', 'trunkline:alive:' .. process) == 1 then open = open + redis.call('SCARD', calls)
+    else redis.call('DEL', calls); redis.call('SREM', KEYS[4], process) end
   end
-  if open + asked[4] > limits[4] then return {4, 10, slot} end
+  if open + asked[4] > limits[4] then return tell(REFUSED, 4, 10, slot) end
 end
 for i = 1, 3 do
   if limits[i] >= 0 then
@@ -68,7 +81,7 @@ for i = 1, 3 do
         surplus = surplus - tonumber(redis.call('HGET', KEYS[i], s))
         if surplus <= 0 then wait = s + WINDOW + 1 - slot; break end
       end
-      return {i, wait, slot}
+      return tell(REFUSED, i, wait, slot)
     end
   end
 end
@@ -85,28 +98,38 @@ for i = 1, 3 do
   answer[#answer + 1] = reset
 end
 if asked[4] > 0 then
-  redis.call('HINCRBY', KEYS[4], ARGV[9], asked[4])
+  local calls = KEYS[4] .. ':' .. ARGV[9]
+  redis.call('SADD', KEYS[4], ARGV[9])
+  redis.call('SADD', calls, ARGV[10])
   redis.call('EXPIRE', KEYS[4], 86400)
+  redis.call('EXPIRE', calls, 86400)
   redis.call('SET', 'trunkline:alive:' .. ARGV[9], 1, 'EX', ALIVE)
 end
-return answer
+return tell(KEPT, unpack(answer))
 """
     )
     .replace("WINDOW", str(WINDOW))
+    .replace("REFUSED", str(REFUSED_S))
+    .replace("KEPT", str(KEPT_S))
     .replace("ALIVE", str(ALIVE_S))
 )
 
-# KEYS: window of tokens; streams. ARGV: a call's slot, tokens to add there, streams to give back, the process.
+# KEYS: window of tokens; streams; the process's calls. ARGV: the process; of each call its number, and tokens to add.
 END = (
     COMMON
     + """
-add(KEYS[1], ARGV[1], tonumber(ARGV[2]))
-forget(KEYS[1])
-if tonumber(ARGV[3]) > 0 and redis.call('HINCRBY', KEYS[2], ARGV[4], -ARGV[3]) <= 0 then
-  redis.call('HDEL', KEYS[2], ARGV[4])
+local calls = KEYS[2] .. ':' .. ARGV[1]
+for i = 2, #ARGV, 2 do
+  local call = KEYS[3] .. ARGV[i]
+  local let_in = string.match(redis.call('GET', call) or '', '^0 0 (%d+)')
+  if let_in then add(KEYS[1], let_in, tonumber(ARGV[i + 1])) end
+  redis.call('SET', call, 'ended', 'EX', KEPT)
+  redis.call('SREM', calls, ARGV[i])
 end
+forget(KEYS[1])
+if redis.call('EXISTS', calls) == 0 then redis.call('SREM', KEYS[2], ARGV[1]) end
 """
-)
+).replace("KEPT", str(KEPT_S))
 
 
 class ValkeyRates:
@@ -124,8 +147,9 @@ class ValkeyRates:
         self._policy = "refused if they have a budget, else uncounted" if fail_closed else "uncounted"
         self.away = False
         """Calls do not ask Valkey then, and wait for nothing."""
-        self._ended: dict[tuple[str, int], list[int]] = {}
-        """Tokens to add and streams to give back, by key and slot."""
+        self._numbers = itertools.count(1)
+        self._ended: dict[str, dict[int, int]] = {}
+        """Tokens to add, by key and call."""
         self._news = asyncio.Event()
 
     async def take(self, key: Key, *, tokens: int, images: int, streams: int) -> tuple[Verdict, Passed]:
@@ -133,22 +157,26 @@ class ValkeyRates:
         limits = (rates.requests, rates.tokens, rates.images, rates.streams)
         arguments = [-1 if limit is None else limit for limit in limits]
         if self.away:
-            return self._uncounted(key, tokens)
-        taking: asyncio.Future[list[int]] = asyncio.ensure_future(
+            return self._uncounted(key, Passed(key.id, 0, tokens, 0))
+        passed = Passed(key.id, next(self._numbers), tokens, streams)
+        taking: asyncio.Future[bytes] = asyncio.ensure_future(
             self._take(
-                keys=[*(_window(key.id, kind) for kind in KINDS), _streams(key.id)],
-                args=[*arguments, 1, tokens, images, streams, self._process],
+                keys=[
+                    *(_window(key.id, kind) for kind in KINDS),
+                    _streams(key.id),
+                    f"{_calls(key.id, self._process)}{passed.mark}",
+                ],
+                args=[*arguments, 1, tokens, images, streams, self._process, passed.mark],
             )
         )
         try:
-            short, wait, slot, *left = await asyncio.shield(taking)
+            short, wait, _, *left = map(int, (await asyncio.shield(taking)).split())
         except asyncio.CancelledError:  # whoever leaves now may be counted
-            taking.add_done_callback(partial(self._give_back, key.id, tokens, streams))
+            taking.add_done_callback(partial(self._give_back, passed))
             raise
-        except self._errors as error:
+        except self._errors as error:  # and so may be a call whose answer is lost, now or later
             self._lost(error)
-            return self._uncounted(key, tokens)
-        passed = Passed(key.id, slot, tokens, streams)
+            return self._uncounted(key, passed)
         if short:
             kinds: tuple[RateKind, ...] = (*KINDS, "streams")
             return Verdict(kinds[short - 1], limits[short - 1] or 0, wait * SLOT_S), passed
@@ -159,10 +187,14 @@ class ValkeyRates:
             told = "Valkey is away; keys with a budget are refused until it is back."
             raise GatewayError("storage_unavailable", told)
 
-    def _uncounted(self, key: Key, tokens: int) -> tuple[Verdict, Passed]:
-        """Let a call in without Valkey, or refuse it."""
-        self.check(key)
-        return Verdict(), Passed(key.id, 0, tokens, 0)
+    def _uncounted(self, key: Key, passed: Passed) -> tuple[Verdict, Passed]:
+        """Let a call in without Valkey's word, or refuse it."""
+        try:
+            self.check(key)
+        except GatewayError:
+            self.end(passed, 0)
+            raise
+        return Verdict(), passed
 
     def _lost(self, error: Exception) -> None:
         """Note that Valkey is away."""
@@ -172,19 +204,15 @@ class ValkeyRates:
 
     def end(self, passed: Passed, tokens: int) -> None:
         more = tokens - passed.tokens
-        if passed.slot and (more or passed.streams):
-            ended = self._ended.setdefault((passed.key_id, passed.slot), [0, 0])
-            ended[0] += more
-            ended[1] += passed.streams
+        if passed.mark and (more or passed.streams):
+            self._ended.setdefault(passed.key_id, {})[passed.mark] = more
             self._news.set()
 
-    def _give_back(self, key_id: str, tokens: int, streams: int, taken: "asyncio.Future[list[int]]") -> None:
-        """End a call that left while it was counted."""
-        if taken.cancelled() or taken.exception() is not None:
-            return
-        short, _, slot, *_ = taken.result()
-        if not short:
-            self.end(Passed(key_id, slot, tokens, streams), 0)
+    def _give_back(self, passed: Passed, taking: "asyncio.Future[bytes]") -> None:
+        """End a call that left while it was counted, whatever has come of that."""
+        if not taking.cancelled():
+            taking.exception()  # nobody else looks
+        self.end(passed, 0)
 
     async def run(self) -> None:
         """Hand in the ends of calls, and say that this process lives, until cancelled."""
@@ -215,18 +243,19 @@ class ValkeyRates:
             await asyncio.sleep(BEAT_S)
 
     async def _hand_in(self) -> bool:
-        """Tell Valkey which calls have ended; False: it is away, and what matters later is kept."""
+        """Tell Valkey which calls have ended; False: it is away, and all is kept."""
         self._news.clear()
         while self._ended:
-            (key_id, slot), (more, streams) = self._ended.popitem()
-            keys, arguments = (_window(key_id, "tokens"), _streams(key_id)), (slot, more, streams, self._process)
+            key_id, ended = self._ended.popitem()
+            keys = (_window(key_id, "tokens"), _streams(key_id), _calls(key_id, self._process))
             try:
-                await self._end(keys=keys, args=arguments)
-            except self._errors as error:
+                await self._end(keys=keys, args=(self._process, *itertools.chain(*ended.items())))
+            except BaseException as error:
+                self._ended.setdefault(key_id, {}).update(ended)  # what was heard all the same does not count twice
+                self._news.set()
+                if not isinstance(error, self._errors):
+                    raise
                 self._lost(error)
-                if streams:
-                    self._ended.setdefault((key_id, slot), [0, 0])[1] += streams
-                    self._news.set()
                 return False
         return True
 
@@ -236,8 +265,12 @@ def _window(key_id: str, kind: str) -> str:
 
 
 def _streams(key_id: str) -> str:
-    return f"trunkline:rate:{{{key_id}}}:streams"
+    return f"trunkline:rate:{{{key_id}}}:open"
 
 
-def _left(limit: int | None, answer: list[Any]) -> Left | None:
-    return None if limit is None else Left(limit, int(answer[0]), int(answer[1]) * SLOT_S)
+def _calls(key_id: str, process: str) -> str:
+    return f"trunkline:rate:{{{key_id}}}:call:{process}:"
+
+
+def _left(limit: int | None, answer: list[int]) -> Left | None:
+    return None if limit is None else Left(limit, answer[0], answer[1] * SLOT_S)
