@@ -1,38 +1,39 @@
 """How a stream is written: a large answer leaves the other streams their turns."""
 
+import asyncio
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any, cast
 
 from turns import Turns
 
 from trunkline.core.events import Ended, Event, TextDelta
 from trunkline.http.event_stream import TURN_BYTES, EventStream, Times
+from trunkline.http.exchange import Exchange
 
 PIECE = b"x" * 65_536
 PIECES = 40
 
 
-class Client(SimpleNamespace):
-    """A client that takes all there is at once."""
+class Client:
+    """A client's connection that takes all there is at once: see `http.exchange.Wire`."""
 
-    responded = streaming = gone = finished = False
+    keep_alive, http_1_0, peer = True, False, ""
+    waiting: asyncio.Future[None] | None = None
 
-    def __init__(self, turns: Turns) -> None:
-        super().__init__(turns=turns)
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.writes: list[bytes] = []
+        self.finished = False
 
-    def start(self, _headers: Any) -> None:
-        self.responded = self.streaming = True
-
-    def write(self, data: bytes) -> bool:
+    def send(self, data: bytes) -> None:
+        self.writes.append(data)
         self.turns.take(len(data))
-        return True
 
-    def writable(self) -> None:
-        return None
-
-    def finish(self) -> None:
+    def done(self, _exchange: Exchange) -> None:
         self.finished = True
+
+    def cut(self) -> None:
+        raise AssertionError
 
 
 class Call:
@@ -59,15 +60,18 @@ class Encoder:
         for event in events:
             if isinstance(event, TextDelta):
                 yield from [PIECE] * PIECES if event.text == "picture" else [b"word"]
+            else:
+                yield b"[DONE]"
 
     def text(self, _text: str) -> None:
         return None
 
 
 async def written(*, at_once: bool) -> Client:
-    client = Client(Turns())
+    client = Client()
     times = Times(grace_s=60, keepalive_s=60, client_stall_s=60)
-    stream = EventStream(cast("Any", client), cast("Any", Call(at_once=at_once)), Encoder(), times)
+    exchange = Exchange(client, "POST", "/v1/chat/completions", b"", {})
+    stream = EventStream(exchange, cast("Any", Call(at_once=at_once)), Encoder(), times)
     assert await stream.run(()) == "completed"
     assert client.finished
     return client
@@ -78,3 +82,11 @@ async def test_a_picture_goes_out_over_many_turns() -> None:
         client = await written(at_once=at_once)
         assert sum(client.turns.taken.values()) >= PIECES * len(PIECE)
         assert max(client.turns.taken.values()) <= 2 * TURN_BYTES + len(PIECE)
+
+
+async def test_head_and_end_go_out_with_the_first_and_the_last_piece() -> None:
+    client = await written(at_once=False)
+    assert len(client.writes) == 1 + PIECES + 1
+    assert client.writes[0].startswith(b"HTTP/1.1 200 OK\r\n")
+    assert client.writes[0].endswith(b"\r\n\r\n4\r\nword\r\n")
+    assert client.writes[-1] == b"6\r\n[DONE]\r\n0\r\n\r\n"

@@ -51,6 +51,7 @@ class EventStream:
         self._pieces = _NONE
         self._over = False
         """The last event has been taken, though perhaps not written."""
+        self._last = b""
 
     async def run(self, headers: Headers) -> EndReason:
         """Stream to the end. Gives how it ended for the client; `failed` also when the last event was an error."""
@@ -78,12 +79,13 @@ class EventStream:
             else:
                 respond_error(self._exchange, error, self._headers)
             return "failed"
-        self._start()
         self._take(events)
         del events  # the stream may be long, and silent
+        if not self._exchange.responded:
+            self._start(b"")
         while await self._written():
             if self._over:
-                self._exchange.finish()
+                self._exchange.finish(self._last)
                 return "completed"
             self._over = await self._call.pipe(self._take) or self._over
         return "cancelled"
@@ -102,10 +104,17 @@ class EventStream:
         return self._write() and not self._over
 
     def _write(self) -> bool:
-        """Write what is left of the events, as far as the client takes it and others need not wait; True: all of it."""
-        exchange, size = self._exchange, 0
-        for data in self._pieces:
-            taken = exchange.write(data)
+        """Write what is left of the events, as far as the client takes it and others need not wait; True: all of it.
+
+        The very last piece is kept, to be written with the end of the answer: each write wakes the client.
+        """
+        exchange, pieces, size = self._exchange, self._pieces, 0
+        for data in pieces:
+            if self._over:
+                data, self._last = self._last, data  # noqa: PLW2901 - one behind
+                if not data:
+                    continue
+            taken = exchange.write(data) if exchange.responded else self._start(data)
             self._last_write = self._loop.time()
             size += len(data)
             if not taken or size >= TURN_BYTES:
@@ -122,12 +131,11 @@ class EventStream:
                 return False
         return True
 
-    def _start(self) -> None:
-        if not self._exchange.responded:
-            target = self._call.target
-            own = target.target if target else None
-            told = (("x-trunkline-provider", own.provider), ("x-trunkline-model", own.model)) if own else ()
-            self._exchange.start((*STREAM_HEADERS, *self._headers, *told, *self._tried()))
+    def _start(self, first: bytes) -> bool:
+        target = self._call.target
+        own = target.target if target else None
+        told = (("x-trunkline-provider", own.provider), ("x-trunkline-model", own.model)) if own else ()
+        return self._exchange.start((*STREAM_HEADERS, *self._headers, *told, *self._tried()), first=first)
 
     def _tried(self) -> Iterator[tuple[str, str]]:
         if self._call.attempts:
@@ -153,8 +161,7 @@ class EventStream:
             return
         now = self._loop.time()
         if not self._exchange.responded and now - self._begun_at >= self._times.grace_s:
-            self._start()
-            self._exchange.write(KEEPALIVE)
+            self._start(KEEPALIVE)
             self._last_write = now
         elif self._exchange.streaming and now - self._last_write >= self._times.keepalive_s:
             if self._exchange.writable() is None:

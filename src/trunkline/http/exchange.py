@@ -87,8 +87,11 @@ class Exchange:
             self._wire.send(head + body if self.method != "HEAD" else head)
         self._wire.done(self)
 
-    def start(self, headers: Headers, status: int = 200, length: int | None = None) -> None:
-        """Begin an answer that comes in pieces; `length` is its size in bytes, where that is known."""
+    def start(self, headers: Headers, status: int = 200, length: int | None = None, first: bytes = b"") -> bool:
+        """Begin an answer that comes in pieces, with the first one; gives what `write` gives.
+
+        `length` is its size in bytes, where that is known.
+        """
         self.responded = self.streaming = True
         self._chunked = length is None and not self._wire.http_1_0
         if self._chunked:
@@ -98,7 +101,8 @@ class Exchange:
         else:
             self._wire.keep_alive = False
             framing = ""
-        self._wire.send(self._head(status, headers, framing))
+        self._wire.send(self._head(status, headers, framing) + self._framed(first))
+        return self._wire.waiting is None
 
     def write(self, data: bytes) -> bool:
         """Write a piece of a streamed answer, as one write; False: wait for `writable` before the next."""
@@ -115,16 +119,20 @@ class Exchange:
         """Give what to wait for before more is written; None: the client takes it at once."""
         return self._wire.waiting
 
-    def finish(self) -> None:
-        """End a streamed answer."""
+    def finish(self, last: bytes = b"") -> None:
+        """End a streamed answer, with its last piece."""
         if not self.gone:
-            if self._chunked:
-                self._wire.send(b"0\r\n\r\n")
+            end = self._framed(last) + b"0\r\n\r\n" if self._chunked else last
+            if end:
+                self._wire.send(end)
             self._wire.done(self)
 
     def cut(self) -> None:
         """Break the connection off: the client does not read, or the answer cannot be ended in order."""
         self._wire.cut()
+
+    def _framed(self, data: bytes) -> bytes:
+        return b"%x\r\n%b\r\n" % (len(data), data) if data and self._chunked else data
 
     def _head(self, status: int, headers: Headers, framing: str) -> bytes:
         lines = "\r\n".join([_LINES[status], *map(": ".join, headers)])
