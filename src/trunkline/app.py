@@ -113,7 +113,8 @@ class Application:
         replica = f"{socket.gethostname()}:{secrets.token_hex(4)}"
         leases = SqlLeases(self._database)
         self._life = Life(leases, replica)
-        self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"))
+        signals = SqlSignals(self._database)
+        self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"), signals)
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
         self._shared = _shared(config, self._database, place)
@@ -128,7 +129,7 @@ class Application:
         self._traces = traces.Traces(self._shared.traces)
         recorder = Tracer(files, self._traces)
         accounts = JobAccounts(self._billing, pricing, made)
-        self._open_calls = OpenCalls(leases, SqlSignals(self._database), self._life, self._traces.here)
+        self._open_calls = OpenCalls(leases, signals, self._life, self._traces.here)
         parts = (config, secret, self.live, gate, targets, accounts, self._shared, self._database, replica, self._life)
         tracer = JobTracer(self._traces)
         self._media = MediaParts(*parts, self._open_calls, self._client, local, door, recorder, tracer.listener)

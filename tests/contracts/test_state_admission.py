@@ -31,7 +31,7 @@ from trunkline.storage.journal import FileJournal
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.keys import SqlKeys
-from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.leases import SqlLeases, SqlSignals
 from trunkline.storage.sql.money import SqlMoney
 
 OPENAI = "https://api.openai.com/v1"
@@ -43,7 +43,7 @@ class Gateway:
     def __init__(self, database: Database, journal: Path) -> None:
         self.money = SqlMoney(database)
         self.life = Life(SqlLeases(database), "a")
-        self.billing = Billing(self.money, self.life, FileJournal(journal))
+        self.billing = Billing(self.money, self.life, FileJournal(journal), SqlSignals(database))
         self.keys = Keys(SqlKeys(database), b"secret")
         pricing = Pricing(4096, PriceBook(read_price_table))
         self.admission = Admission(self.keys, self.billing, pricing, LocalRates(), lambda: True, ())

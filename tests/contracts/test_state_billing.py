@@ -21,8 +21,9 @@ from trunkline.storage.sql.tables import spend
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls wait for what others hold without using it, however long a busy machine takes to give it back."""
-    monkeypatch.setattr("trunkline.calls.billing.PATIENCE_S", 60.0)
+    """Calls wait for what others hold without using it, however long a busy machine takes; it comes when asked for."""
+    monkeypatch.setattr("trunkline.calls.billing.PATIENCE_S", 120.0)
+    monkeypatch.setattr("trunkline.calls.billing.IDLE_TICKS", 10**9)
 
 
 async def test_of_400_calls_exactly_50_fit_a_budget_of_50_prices(start: Start, database: Database) -> None:
@@ -87,10 +88,46 @@ async def test_a_budget_with_plenty_costs_the_database_little(start: Start, data
         for hold in holds:
             billing.release(hold)  # type: ignore[arg-type]
             billing.release(hold)  # type: ignore[arg-type]
-        async with asyncio.timeout(30):
-            while (await sums(database))[1]:  # noqa: ASYNC110 - nobody uses it: it is given back
-                await asyncio.sleep(TICK_S)
     assert await sums(database) == (7, 0, 7, 1)
+
+
+async def test_an_allowance_at_rest_lets_the_next_call_in_at_once_and_is_not_shown_as_reserved(
+    start: Start, database: Database
+) -> None:
+    key = a_key(total=10**9)
+    async with start(database) as billing:
+        assert await call(billing, key)
+        for _ in range(8):
+            await asyncio.sleep(TICK_S)
+            await billing.flush(listen=True)
+        assert billing.try_reserve(key, PRICE, NOW) is not None
+        assert (await sums(database))[1] > 0
+        assert [spend.reserved for spend in await SqlMoney(database).spend(key.id, ["total", day_of(NOW)])] == [0, 0]
+
+
+async def test_an_allowance_that_nobody_uses_for_long_is_given_back(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.calls.billing.IDLE_TICKS", 2)
+    async with start(database) as billing:
+        assert await call(billing, a_key(total=10**9))
+        async with asyncio.timeout(60):
+            while (await sums(database))[1]:  # noqa: ASYNC110 - it happens by the clock
+                await asyncio.sleep(TICK_S)
+
+
+async def test_a_job_gets_what_calls_do_not_use(
+    start: Start, database: Database, database_url: str | Path, patient: None
+) -> None:
+    key, other = a_key(total=1600 * PRICE), Database.at(database_url)
+    async with start(database) as one, start(other) as two:
+        assert await call(one, key)
+        assert await call(two, key)
+        assert await two.reserve_job(key, 1598 * PRICE, "job_1", NOW)
+        with pytest.raises(GatewayError, match="less than that is left"):
+            await one.reserve_job(key, PRICE, "job_2", NOW)
+        assert [spend.reserved for spend in await SqlMoney(database).spend(key.id, ["total"])] == [1598 * PRICE]
+    await other.close()
 
 
 async def test_a_dearer_call_is_booked_whole_and_the_next_is_refused(start: Start, database: Database) -> None:

@@ -153,14 +153,14 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.money import Budget, LedgerRow
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.sql.database import Database
-from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.leases import SqlLeases, SqlSignals
 from trunkline.storage.sql.money import SqlMoney
 
 async def main(url, journal, budget):
     database = Database.at(Path(url) if url.startswith("/") else url)
     life = Life(SqlLeases(database), secrets.token_hex(4))
     await life.begin()
-    billing = Billing(SqlMoney(database), life, FileJournal(Path(journal)))
+    billing = Billing(SqlMoney(database), life, FileJournal(Path(journal)), SqlSignals(database))
     keys = [Key(id="key_1", name="a", budget=Budget(total=int(budget))), Key(id="key_2", name="b")]
 
     async def client(key):

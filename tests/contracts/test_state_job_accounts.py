@@ -23,7 +23,7 @@ from trunkline.policy.price import PriceBook
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.jobs import SqlJobs
-from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.leases import SqlLeases, SqlSignals
 from trunkline.storage.sql.money import SqlMoney
 
 PICTURES = Price(per_image={"1K": 0.02, "2K": 0.04, "high 1024x1024": 0.1})
@@ -35,7 +35,7 @@ KEY = Key(id="key_1", name="a", budget=Budget(total=10**7))
 class Rig:
     def __init__(self, database: Database, journal: Path) -> None:
         self.jobs, self.money = SqlJobs(database), SqlMoney(database)
-        billing = Billing(self.money, Life(SqlLeases(database), "a"), FileJournal(journal))
+        billing = Billing(self.money, Life(SqlLeases(database), "a"), FileJournal(journal), SqlSignals(database))
         self.accounts = JobAccounts(billing, Pricing(4096, PriceBook(read_price_table)))
 
     async def start(self, request: MediaRequest, price: Price | None, key: Key = KEY) -> Job:

@@ -17,7 +17,7 @@ from trunkline.core.keys import Key, KeyGroup
 from trunkline.core.money import Budget, LedgerRow
 from trunkline.storage.journal import FileJournal
 from trunkline.storage.sql.database import Database
-from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.leases import SqlLeases, SqlSignals
 from trunkline.storage.sql.money import SqlMoney
 from trunkline.storage.sql.tables import ledger, reservations, spend
 
@@ -45,7 +45,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     async def process(on: Database) -> AsyncIterator[Billing]:
         life = Life(SqlLeases(on), f"p-{secrets.token_hex(4)}")
         await life.begin()
-        billing = Billing(SqlMoney(on), life, FileJournal(tmp_path / "journal"))
+        billing = Billing(SqlMoney(on), life, FileJournal(tmp_path / "journal"), SqlSignals(on))
         await billing.sweep()
         tasks = [asyncio.ensure_future(run) for run in (life.run(), billing.run())]
         await asyncio.sleep(0)

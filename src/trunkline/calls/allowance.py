@@ -5,9 +5,10 @@ from collections import deque
 
 from msgspec import Struct
 
+from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
-from trunkline.core.money import DAY_MS, day_of
-from trunkline.core.state import Kept
+from trunkline.core.money import DAY_MS, day_of, dollars
+from trunkline.core.state import Grant, Kept
 
 
 class Waiter(Struct, eq=False):
@@ -100,3 +101,16 @@ class Allowance:
     def empty(self) -> bool:
         """Tell whether nothing depends on it."""
         return not (self.used or self.unbooked or self.free > 0 or self.waiting or self.asking or self.id)
+
+
+def unavailable() -> GatewayError:
+    """Give the error for calls that cost money while the ledger cannot be written."""
+    return GatewayError(
+        "storage_unavailable", "the database is away; calls that cost money are refused until it is back"
+    )
+
+
+def spent(grant: Grant, amount: int) -> GatewayError:
+    """Give the error for a call that a budget does not allow; `amount` is the most that it may cost."""
+    told = f"{grant.short} does not allow this call: it may cost up to {dollars(amount)}, and less than that is left"
+    return GatewayError("budget_exceeded", told)

@@ -16,21 +16,26 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from trunkline.calls.allowance import Allowance, Waiter
+from trunkline.calls.allowance import Allowance, Waiter, spent, unavailable
 from trunkline.calls.life import Life
 from trunkline.calls.unbroken import unbroken
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
-from trunkline.core.money import DAY_MS, LedgerRow, day_of, dollars
-from trunkline.core.state import Ask, Grant, Journal, MoneyStore, StaleOwnerError, StorageError, UnstorableError
+from trunkline.core.money import DAY_MS, LedgerRow, day_of
+from trunkline.core.state import Ask, Journal, MoneyStore, Signals, StaleOwnerError, StorageError, UnstorableError
+from trunkline.policy.budget import owners
 
 TICK_S = 0.25
-IDLE_TICKS = 2
-"""An allowance that nobody used for so long gives back what is free."""
+IDLE_TICKS = 240
+"""An allowance that nobody used for so long gives back what is free, though nobody wants it."""
+LISTEN_TICKS = 2
 SWEEP_TICKS = 20
 PATIENCE_S = 5.0
-"""How long a call waits for money that other processes hold without using it."""
+"""How long a call waits for money that others hold without using it."""
 ASK_AGAIN_S = 0.1
+TELL_AGAIN = 10
+WANTED = "money_wanted"
+"""The signal of a call that waits for money; its body is whose, a key's or group's id."""
 MOST_ROWS = 20_000
 """Rows that are kept in memory while the database is away; the others are read from the journal."""
 log = logging.getLogger(__name__)
@@ -57,9 +62,12 @@ class Batch(Struct, eq=False):
 class Billing:
     """Reservations and the ledger of a process: `sweep` at start, then `run`, which books the rest when cancelled."""
 
-    def __init__(self, store: MoneyStore, life: Life, journal: Journal) -> None:
+    def __init__(self, store: MoneyStore, life: Life, journal: Journal, signals: Signals) -> None:
         self._store = store
         self._life = life
+        self._signals = signals
+        self._heard: set[str] = set()
+        """Signals that were seen before."""
         self._journal = journal
         self._current: dict[str, Allowance] = {}
         self._all: set[Allowance] = set()
@@ -160,17 +168,21 @@ class Billing:
 
     async def reserve_job(self, key: Key, amount: int, job_id: str, now_ms: int) -> str:
         """Set money aside until the job is settled or released; gives the reservation's id. Raises as `reserve`."""
-        reservation_id = _new_id()
-        try:
-            grant = await unbroken(self._store.reserve(reservation_id, key, day_of(now_ms), amount, job_id=job_id))
-        except asyncio.CancelledError:
-            with contextlib.suppress(StorageError):  # then the sweep ends it
-                await self._store.release(reservation_id)
-            raise
-        except StorageError as error:
-            raise unavailable() from error
-        if grant.free < amount:
-            raise spent(grant, amount)
+        reservation_id, until = _new_id(), time.monotonic() + PATIENCE_S
+        for tries in itertools.count():
+            try:
+                grant = await unbroken(self._store.reserve(reservation_id, key, day_of(now_ms), amount, job_id=job_id))
+                if grant.free >= amount:
+                    break
+                if not grant.elsewhere or time.monotonic() >= until:
+                    raise spent(grant, amount)
+                await self._want(key, tries)
+            except asyncio.CancelledError:
+                with contextlib.suppress(StorageError):  # then the sweep ends it
+                    await self._store.release(reservation_id)
+                raise
+            except StorageError as error:
+                raise unavailable() from error
         return reservation_id
 
     async def settle_job(self, reservation_id: str, row: LedgerRow) -> bool:
@@ -194,7 +206,7 @@ class Billing:
                     await asyncio.sleep(TICK_S)
                     for allowance in self._all:
                         allowance.look()
-                    await self.flush()
+                    await self.flush(listen=tick % LISTEN_TICKS == 0)
                     if tick % SWEEP_TICKS == 0:
                         await self.sweep()
         finally:
@@ -202,8 +214,8 @@ class Billing:
             await self.flush(last=True)
             self._journal.close()
 
-    async def flush(self, *, last: bool = False) -> None:
-        """Book what was settled; `last`: give all allowances back too. What cannot be booked now is kept."""
+    async def flush(self, *, listen: bool = False, last: bool = False) -> None:
+        """Book what was settled, or keep it; give back what others want (`listen`), or all (`last`)."""
         async with self._flushing:
             self._write()
             if self._rows:
@@ -213,9 +225,11 @@ class Billing:
                 while self._batches:
                     await self._book(self._batches[0])
                     self._batches.popleft()
-                resting = [a for a in self._all if a.id and not a.asking and (last or a.idle >= IDLE_TICKS)]
-                if resting:
-                    await self._set(dict.fromkeys(resting, 0), [], give_back=True)
+                wanted = await self._wanted() if listen and any(a.free > 0 for a in self._all) else set()
+                rested = [a for a in self._all if a.id and not a.asking]
+                due = [a for a in rested if last or a.idle >= IDLE_TICKS or not wanted.isdisjoint(owners(a.key))]
+                if due:
+                    await self._set(dict.fromkeys(due, 0), [], give_back=True)
                 self._failed = False
             except StorageError as error:
                 self._failed = True
@@ -223,6 +237,19 @@ class Billing:
                 log.warning("the ledger cannot be written, calls that cost money are refused: %s", error)
         self._all = {allowance for allowance in self._all if not allowance.empty}
         self._current = {key_id: allowance for key_id, allowance in self._current.items() if allowance in self._all}
+
+    async def _wanted(self) -> set[str]:
+        """Give whose money others have come to want. Raises StorageError."""
+        recent = await self._signals.recent()
+        new = {signal.body for signal in recent if signal.topic == WANTED and signal.id not in self._heard}
+        self._heard = {signal.id for signal in recent}
+        return new
+
+    async def _want(self, key: Key, tries: int) -> None:
+        """Wait a little for what others hold of a key's budgets without using it, and tell them so now and then."""
+        if tries % TELL_AGAIN == 0:
+            await self._signals.send(WANTED, owners(key)[-1])
+        await asyncio.sleep(ASK_AGAIN_S)
 
     async def _book(self, batch: Batch) -> None:
         """Book a batch and what it leaves of allowances. Raises StorageError, and nothing was done."""
@@ -306,11 +333,12 @@ class Billing:
         """Enlarge an allowance until nobody waits for it."""
         error: GatewayError | None = None
         try:
-            while allowance.waiting:
+            for tries in itertools.count():
                 async with allowance.lock:
                     await self._enlarge(allowance)
-                if allowance.waiting:
-                    await asyncio.sleep(ASK_AGAIN_S)
+                if not allowance.waiting:
+                    break
+                await self._want(allowance.key, tries)
         except StorageError as cause:
             error = unavailable()
             error.__cause__ = cause
@@ -365,19 +393,6 @@ class Billing:
         """Ask anew before anything is admitted: the lease was over, and what was reserved under it may be gone."""
         for allowance in self._all:
             allowance.free = min(0, allowance.free)
-
-
-def unavailable() -> GatewayError:
-    """Give the error for calls that cost money while the ledger cannot be written."""
-    return GatewayError(
-        "storage_unavailable", "the database is away; calls that cost money are refused until it is back"
-    )
-
-
-def spent(grant: Grant, amount: int) -> GatewayError:
-    """Give the error for a call that a budget does not allow; `amount` is the most that it may cost."""
-    told = f"{grant.short} does not allow this call: it may cost up to {dollars(amount)}, and less than that is left"
-    return GatewayError("budget_exceeded", told)
 
 
 def _new_id() -> str:

@@ -6,8 +6,7 @@ Locks are always taken in one order, reservations before spend, each sorted: tra
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from sqlalchemy import and_, bindparam, delete, exc, exists, func, not_, or_, select, update
 
 from trunkline.core.jobs import UNFINISHED
@@ -15,7 +14,7 @@ from trunkline.core.keys import Key
 from trunkline.core.money import DAY_MS, LedgerRow, Spend, day_of, periods_of
 from trunkline.core.state import Ask, Grant, Kept, StaleOwnerError
 from trunkline.policy import budget
-from trunkline.storage.sql.database import Database, now_ms, upsert
+from trunkline.storage.sql.database import Database, among, now_ms, upsert
 from trunkline.storage.sql.engine import AsyncConnection
 from trunkline.storage.sql.records import Records, paged
 from trunkline.storage.sql.tables import jobs, leases, ledger, reservations, spend
@@ -80,7 +79,7 @@ class SqlMoney:
                 kept.append((reservation_id, now))
                 _add(counts, held.owners, held.day, reserved=now.amount - held.amount)
             if rows:
-                await connection.exec_driver_sql(self._insert, [msgspec.structs.astuple(row) for row in rows])
+                await connection.exec_driver_sql(self._insert, [structs.astuple(row) for row in rows])
             for (key_id, group_id, day), (cost, calls) in _sums(rows).items():
                 _add(counts, (key_id, group_id) if group_id else (key_id,), day, spent=cost, calls=calls)
             await _set(connection, [(id_, now, "open") for id_, now in kept if now.amount])
@@ -141,10 +140,9 @@ class SqlMoney:
         return ended
 
     async def spend(self, owner_id: str, periods: Sequence[str]) -> list[Spend]:
-        query = select(*SPEND).where(spend.c.owner_id == owner_id, spend.c.period.in_(periods))
         async with self._database.read() as connection:
-            found = {row.period: Spend(*row[1:]) for row in await connection.execute(query)}
-        return [found.get(period, Spend(period)) for period in periods]
+            found = await spends(connection, [owner_id], periods)
+        return [found.get((owner_id, period), Spend(period)) for period in periods]
 
     async def rows(self, *, key_id: str | None = None, after: str = "", limit: int = 50) -> list[LedgerRow]:
         query = select(*LEDGER.columns).limit(limit)
@@ -157,6 +155,26 @@ class SqlMoney:
     async def prune_ledger(self, before_ms: int) -> int:
         async with self._database.write() as connection:
             return (await connection.execute(delete(ledger).where(ledger.c.started_ms < before_ms))).rowcount
+
+
+async def spends(connection: AsyncConnection, owner_ids: Sequence[str], periods: Sequence[str]) -> dict[Place, Spend]:
+    """Give what keys or groups have spent, and what their running calls and jobs hold: not what is spare."""
+    which = (among(spend.c.owner_id, owner_ids), spend.c.period.in_(periods))
+    found = {(row[0], row[1]): Spend(*row[1:]) for row in await connection.execute(select(*SPEND).where(*which))}
+    columns = (reservations.c.key_id, reservations.c.group_id, reservations.c.day)
+    spare = (
+        select(*columns, func.sum(reservations.c.spare_microusd))
+        .where(reservations.c.state == "open", reservations.c.spare_microusd > 0)
+        .where(or_(among(reservations.c.key_id, owner_ids), among(reservations.c.group_id, owner_ids)))
+        .group_by(*columns)
+    )
+    counts: dict[Place, Spend] = {}
+    for key_id, group_id, day, amount in await connection.execute(spare):
+        _add(counts, (key_id, group_id), day, reserved=int(amount))
+    return {
+        place: structs.replace(now, reserved=now.reserved - counts[place].reserved) if place in counts else now
+        for place, now in found.items()
+    }
 
 
 class Held(Struct, frozen=True):

@@ -38,6 +38,7 @@ from trunkline.core.reports import (
     Used,
 )
 from trunkline.storage.sql.database import Database, among, now_ms
+from trunkline.storage.sql.money import spends
 from trunkline.storage.sql.tables import keys, ledger, spend
 
 BY: dict[UsageBy, ColumnElement[str]] = {
@@ -194,10 +195,8 @@ class SqlReports:
             return {key_id: int(at) for key_id, at in rows}
 
     async def spends(self, owner_ids: Sequence[str], periods: Sequence[str]) -> Mapping[tuple[str, str], Spend]:
-        columns = (spend.c.owner_id, spend.c.period, spend.c.spent_microusd, spend.c.reserved_microusd, spend.c.calls)
-        query = select(*columns).where(among(spend.c.owner_id, owner_ids), spend.c.period.in_(periods))
         async with self._database.read() as connection:
-            return {(owner, rest[0]): Spend(*rest) for owner, *rest in await connection.execute(query)}
+            return await spends(connection, owner_ids, periods)
 
 
 def _within(span: Span) -> ColumnElement[bool]:
