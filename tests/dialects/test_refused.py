@@ -24,9 +24,16 @@ def test_its_code_is_told_where_it_is_made_of_words(code: object, told: str) -> 
     assert error.message == f"the provider refused the gateway's credential ({told})"
 
 
-def test_a_picture_for_a_model_without_eyes_is_the_requests_fault() -> None:
-    """As llama.cpp says it, with a 500: asked again, it would say so again."""
-    words = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        'Failed to parse tools: Missing tool function: {"type":"function"}',
+        "Failed to parse messages: [json.exception.out_of_range.403] key 'text' not found",
+    ],
+)
+def test_what_llamacpp_does_not_take_is_the_requests_fault(words: str) -> None:
+    """It says so with a 500: asked again, it would say so again."""
     body = json.dumps({"error": {"code": 500, "message": words, "type": "server_error"}}).encode()
     error = read_error_body(500, body)
     assert (error.code, error.status, error.type) == ("invalid_request", 400, "invalid_request_error")

@@ -63,6 +63,19 @@ BAD = [
     (chat(stream="yes"), 400, "invalid_value", "stream"),
     (chat(stream_options={"include_usage": True}), 400, "invalid_value", "stream_options"),
     (chat(stream=True, stream_options=7), 400, "invalid_value", "stream_options"),
+    (chat(tools={}), 400, "invalid_value", "tools"),
+    (chat(tools=["tide"]), 400, "invalid_value", "tools"),
+    (chat(functions="tide"), 400, "invalid_value", "functions"),
+    (chat(max_tokens="ten"), 400, "invalid_value", "max_tokens"),
+    (chat(max_tokens=1.5), 400, "invalid_value", "max_tokens"),
+    (chat(max_completion_tokens=[9]), 400, "invalid_value", "max_completion_tokens"),
+    (chat(top_logprobs="all"), 400, "invalid_value", "top_logprobs"),
+    (chat(temperature="hot"), 400, "invalid_value", "temperature"),
+    (chat(top_p=True), 400, "invalid_value", "top_p"),
+    (chat(frequency_penalty="x"), 400, "invalid_value", "frequency_penalty"),
+    (chat(presence_penalty={}), 400, "invalid_value", "presence_penalty"),
+    (chat(logprobs="yes"), 400, "invalid_value", "logprobs"),
+    (chat(stop=[5]), 400, "invalid_value", "stop"),
 ]
 
 

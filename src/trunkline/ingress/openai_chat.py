@@ -24,6 +24,7 @@ from trunkline.core.events import (
     Usage,
     UsageReported,
 )
+from trunkline.ingress.chat_members import PassedOn, check
 from trunkline.ingress.request_body import STRING, read_fields, typed, without_data
 from trunkline.wire.frame import UNREADABLE
 
@@ -49,7 +50,7 @@ class _Message(Struct, gc=False):
     role: str
 
 
-class _Usual(Struct):
+class _Usual(PassedOn, kw_only=True):
     """The members that are read, where nothing is wrong with them."""
 
     model: Annotated[str, Meta(min_length=1)]
@@ -118,6 +119,7 @@ def _by_member(fields: dict[str, Raw], said: Raw | None, pdf_chars: int) -> Chat
         raise GatewayError(
             "invalid_value", "`stream_options` is only allowed with `stream`: true.", param="stream_options"
         )
+    check(fields)
     return ChatRequest(
         model=model,
         fields=fields,

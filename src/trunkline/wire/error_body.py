@@ -50,7 +50,8 @@ _WELL = {"", "ok", "success"}
 _ALONE = {"message", "Message", "msg", "status", "code", "id", "request_id"}
 _FLAT = {"type", "param"}
 _FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
-_NO_SUCH_INPUT = re.compile(r"(image|audio) input is not supported", re.IGNORECASE)  # llama.cpp's 500
+_NOT_TAKEN = re.compile(r"(image|audio) input is not supported|failed to parse (tools|messages):", re.IGNORECASE)
+"""llama.cpp's words, with a 500."""
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
 _NAME = re.compile(r"[a-z]+(_[a-z]+){1,6}", re.IGNORECASE)
@@ -217,7 +218,7 @@ def _classified(  # noqa: PLR0913, PLR0917 - the members of one error
         name = code if code and not code.isdigit() and low != "resource_exhausted" else "rate_limit_exceeded"
         return UpstreamError(name, message, 429, "rate_limit_error", param, wait)
     own = code if code and not code.lstrip("-").isdigit() else ""
-    status = 400 if _NO_SUCH_INPUT.match(message) else status
+    status = 400 if _NOT_TAKEN.match(message) else status
     if status in _PASSED_ON and status is not None:
         return UpstreamError(own or "invalid_request", message, status, "invalid_request_error", param, wait)
     ours = {503: "upstream_unavailable", 529: "upstream_unavailable", 504: "upstream_timeout", 408: "upstream_timeout"}
