@@ -188,7 +188,7 @@ class Application:
                 Route("/admin/api/{path:path}", admin),
                 *system_routes(self.live, gate, self._metrics_page, self.models, started_s=started_s),
                 Route("/v1/{path:path}", unknown_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
-                *pages.routes(web.built(), web.why_not()),
+                *pages.routes(web.DIST, web.why_not),
             ],
             default=request_response(unknown_endpoint),
             middleware=[

@@ -1,4 +1,5 @@
 import gzip
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,14 +23,23 @@ FILES = {
 
 async def get(path: str, files: Mapping[str, bytes] = FILES, **headers: str) -> httpx2.Response:
     with tempfile.TemporaryDirectory() as folder:
-        built = {name: Path(folder, str(number)) for number, name in enumerate(files)}
-        for name, file in built.items():
-            file.write_bytes(files[name])
-        app = Router(pages.routes(built, "Nobody ran npm."), middleware=[Middleware(ExceptionMiddleware)])
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://gateway") as client:
-            return await client.get(
+        write(Path(folder), files)
+        async with client(Path(folder)) as asking:
+            return await asking.get(
                 path, headers={"accept-encoding": "identity"} | {k.replace("_", "-"): v for k, v in headers.items()}
             )
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, body in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(body)
+
+
+def client(built: Path) -> httpx2.AsyncClient:
+    app = Router(pages.routes(built, lambda: "Nobody ran npm."), middleware=[Middleware(ExceptionMiddleware)])
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://gateway")
 
 
 @pytest.mark.parametrize(("path", "body"), [("/", b"playground"), ("/admin/", b"operator")])
@@ -57,9 +67,12 @@ async def test_assets_are_kept_for_ever_and_come_compressed() -> None:
     assert (zipped.headers["content-encoding"], zipped.content) == ("gzip", FILES["assets/app.js"])
 
 
-@pytest.mark.parametrize("path", ["/assets/nothing.js", "/assets/app.js.gz", "/assets/..%2Findex.html", "/assets/"])
-async def test_nothing_but_the_built_files_is_served(path: str) -> None:
-    assert (await get(path)).status_code == 404
+@pytest.mark.parametrize(
+    "name",
+    ["nothing.js", "app.js.gz", "..%2Findex.html", "..%5Cindex.html", "", "%2E%2E", "a%00.js", "%C3%A4", 300 * "a"],
+)
+async def test_nothing_but_the_built_files_is_served(name: str) -> None:
+    assert (await get(f"/assets/{name}")).status_code == 404
 
 
 async def test_an_unchanged_page_is_not_sent_again() -> None:
@@ -73,3 +86,15 @@ async def test_without_built_pages_the_page_says_how_to_build_them() -> None:
     assert answer.status_code == 200
     assert "Nobody ran npm." in answer.text
     assert pages.BUILD.replace("&&", "&amp;&amp;") in answer.text
+
+
+async def test_pages_that_are_built_anew_come_without_a_restart(tmp_path: Path) -> None:
+    built = tmp_path / "dist"
+    async with client(built) as asking:
+        for former, name in (("app-0.js", "app-1.js"), ("app-1.js", "app-2.js")):
+            shutil.rmtree(built, ignore_errors=True)
+            assert "Nobody ran npm." in (await asking.get("/")).text
+            write(built, {"index.html": f"<script src=assets/{name}>".encode(), f"assets/{name}": name.encode()})
+            assert name in (await asking.get("/")).text
+            assert (await asking.get(f"/assets/{name}")).text == name
+            assert (await asking.get(f"/assets/{former}")).status_code == 404

@@ -1,7 +1,8 @@
 """The playground at `/` and the operator's pages at `/admin/`: static files under a strict content security policy."""
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -21,22 +22,28 @@ HEADERS = {
 }
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 BUILD = "npm --prefix web ci --omit=dev && npm --prefix web run build"
+_ASSET = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,199}(?<!\.br)(?<!\.gz)")
 
 
-def routes(files: Mapping[str, Path], why_not: str) -> list[BaseRoute]:
-    """Serve the built `files` (by address, with `….br` and `….gz` beside them); without any, say `why_not`."""
+def routes(built: Path, why_not: Callable[[], str]) -> list[BaseRoute]:
+    """Serve what is in the folder `built` (with `….br` and `….gz` beside the files); without any pages, say `why_not`.
+
+    It is looked into at each request: pages may be built anew while they are served.
+    """
 
     async def playground(request: Request) -> Response:
-        return _page(request, files, "index.html", why_not)
+        return _page(request, built / "index.html", why_not)
 
     async def operator(request: Request) -> Response:
-        return _page(request, files, "admin/index.html", why_not)
+        return _page(request, built / "admin" / "index.html", why_not)
 
     async def to_operator(_: Request) -> Response:
         return RedirectResponse("admin/")  # relative, so that it is right behind any path prefix
 
     async def asset(request: Request) -> Response:
-        return _file(request, files, f"assets/{request.path_params['name']}", "public, max-age=31536000, immutable")
+        if not _ASSET.fullmatch(name := request.path_params["name"]):
+            raise HTTPException(404)
+        return _file(request, built / "assets" / name, "public, max-age=31536000, immutable")
 
     return [
         Route("/", playground),
@@ -46,37 +53,37 @@ def routes(files: Mapping[str, Path], why_not: str) -> list[BaseRoute]:
     ]
 
 
-def _page(request: Request, files: Mapping[str, Path], name: str, why_not: str) -> Response:
-    if name in files:
-        return _file(request, files, name, "no-cache")
+def _page(request: Request, page: Path, why_not: Callable[[], str]) -> Response:
+    if page.is_file():
+        return _file(request, page, "no-cache")
     from html import escape  # noqa: PLC0415 - half a megabyte of entities
 
     text = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Trunkline</title><h1>Trunkline is running</h1>"
-        f"<p>The API is at <code>/v1</code>. {escape(why_not)}</p>"
-        f"<p>To build the pages, run this in the project’s folder, and start again:</p><pre>{escape(BUILD)}</pre>"
+        f"<p>The API is at <code>/v1</code>. {escape(why_not())}</p>"
+        f"<p>To build the pages, run this in the project’s folder:</p><pre>{escape(BUILD)}</pre>"
     )
     return Response(text, media_type="text/html", headers={**HEADERS, "cache-control": "no-store"})
 
 
-def _file(request: Request, files: Mapping[str, Path], name: str, cache: str) -> Response:
-    if name not in files or name.endswith((".br", ".gz")):
-        raise HTTPException(404)
-    coding = _coding(request.headers.get("accept-encoding", ""), files, name)
-    body = files[name + coding].read_bytes()
+def _file(request: Request, file: Path, cache: str) -> Response:
+    coding = _coding(request.headers.get("accept-encoding", ""), file)
+    try:
+        body = file.with_name(file.name + coding).read_bytes()
+    except FileNotFoundError:
+        raise HTTPException(404) from None
     headers = {**HEADERS, "cache-control": cache, "etag": f'"{hashlib.sha256(body).hexdigest()[:24]}"'}
     if headers["etag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     if coding:
         headers["content-encoding"] = coding.removeprefix(".").replace("gz", "gzip")
-    return Response(body, media_type=TYPES.get(name.rpartition(".")[2], "application/octet-stream"), headers=headers)
+    return Response(body, media_type=TYPES.get(file.suffix[1:], "application/octet-stream"), headers=headers)
 
 
-def _coding(accepted: str, files: Mapping[str, Path], name: str) -> str:
+def _coding(accepted: str, file: Path) -> str:
     """Give the suffix of the smallest variant that the client takes."""
     offered = {
         part.split(";")[0].strip().lower() for part in accepted.split(",") if "q=0" not in part.replace("q=0.", "")
     }
-    if "br" in offered and f"{name}.br" in files:
-        return ".br"
-    return ".gz" if "gzip" in offered and f"{name}.gz" in files else ""
+    found = (coding for name, coding in (("br", ".br"), ("gzip", ".gz")) if name in offered)
+    return next((coding for coding in found if file.with_name(file.name + coding).is_file()), "")

@@ -3,15 +3,7 @@
 from pathlib import Path
 
 DIST = Path(__file__).parent / "dist"
-
-
-def built() -> dict[str, Path]:
-    """Give the built files by their address (`index.html`, `assets/index-….js`, and `….br`, `….gz` of them).
-
-    Empty when the package was installed without them: see `why_not`.
-    """
-    found = {path.relative_to(DIST).as_posix(): path for path in DIST.rglob("*") if path.is_file()}
-    return {name: path for name, path in found.items() if name not in {"STAMP", "NOT_BUILT"}}
+"""`index.html`, `admin/index.html` and `assets/`; without them when the package was installed so: see `why_not`."""
 
 
 def why_not() -> str:
