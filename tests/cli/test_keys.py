@@ -56,6 +56,30 @@ def test_a_key_with_everything_is_made_changed_and_shown(tmp_path: Path) -> None
     assert [(one["name"], one["keys"]) for one in listed] == [("team", 1)]
 
 
+@pytest.mark.parametrize(
+    ("tables", "closes"),
+    [
+        ("", True),
+        ("[keys]\nrequired = false", False),
+        ("[keys]\nrequired = true", False),
+        ("[server]\nlisten = '0.0.0.0:4000'", False),
+    ],
+)
+def test_the_first_key_says_that_calls_need_one_now(tmp_path: Path, tables: str, *, closes: bool) -> None:
+    config = tmp_path / "trunkline.toml"
+    config.write_text(tables)
+    making = ("keys", "create", "--config", str(config), "--name")
+    first, second = (run(tmp_path, *making, name) for name in ("anna", "bert"))
+    assert ("from now on every call needs a key" in first.stderr) is closes
+    assert len(first.stderr.splitlines()) == 1 + closes
+    assert len(first.stdout.splitlines()) == len(second.stderr.splitlines()) == 1
+
+
+def test_of_the_first_key_tools_are_told_nothing_but_the_key(tmp_path: Path) -> None:
+    result = run(tmp_path, "keys", "create", "--name", "anna", "--json")
+    assert (json.loads(result.stdout)["name"], result.stderr) == ("anna", "")
+
+
 def test_a_key_that_has_expired_is_shown_so(tmp_path: Path) -> None:
     read(tmp_path, "keys", "create", "--name", "anna", "--expires", "30d")
     database = sqlite3.connect(tmp_path / "trunkline.db")

@@ -37,11 +37,17 @@ def create(*, name: str, asked: options.Asked, config: str | None, data_dir: str
 
     settings = _settings(Key(id="", name=""), name, asked)
 
-    async def work(keys: "Keys") -> "NewKey":
-        return await keys.create(await _in_group(keys, settings, asked.group))
+    async def work(loaded: "Config", database: "Database") -> "tuple[NewKey, bool]":
+        keys = _keys(loaded, database)
+        new = await keys.create(await _in_group(keys, settings, asked.group))
+        return new, _open_until_a_key(loaded) and len(await keys.page(limit=2)) == 1
 
-    new = with_keys(config, data_dir, work)
+    new, closes = with_database(config, data_dir, work)
     _tell_new(new.key, new.token, as_json=as_json)
+    if closes and not as_json:
+        click.echo(
+            "It is the first: from now on every call needs a key, unless `keys.required` is set to false.", err=True
+        )
 
 
 @keys.command()
@@ -238,6 +244,14 @@ def _keys(loaded: "Config", database: "Database") -> "Keys":
     secret = loaded.server.secret
     pepper = secret.reveal().encode() if secret else server_secret(Path(loaded.server.data_dir))
     return Keys(SqlKeys(database), pepper)
+
+
+def _open_until_a_key(loaded: "Config") -> bool:
+    """Say whether calls need a key only once there is one, as the gateway decides it."""
+    from trunkline.config.check import split_listen
+    from trunkline.core.loopback import is_loopback
+
+    return loaded.keys.required is None and is_loopback((split_listen(loaded.server.listen) or ("", 0))[0])
 
 
 def _set_state(
