@@ -77,10 +77,14 @@ class Database:
     def at(cls, url: str | Path) -> Self:
         """Open a SQLite file (a path), or PostgreSQL (`postgresql://…`); nothing is connected yet."""
         if isinstance(url, Path):
-            target = f"sqlite+aiosqlite:///{url}"
+            from trunkline.storage.sql import sqlite_driver  # noqa: PLC0415 - PostgreSQL does not need it
+
+            target, options = (
+                f"sqlite+aiosqlite:///{url}",
+                {"timeout": BUSY_S, "async_creator_fn": sqlite_driver.connect},
+            )
             engines = [
-                AsyncEngine(target, pool_size=size, max_overflow=0, connect_args={"timeout": BUSY_S})
-                for size in (1, READERS)
+                AsyncEngine(target, pool_size=size, max_overflow=0, connect_args=options) for size in (1, READERS)
             ]
             for engine, begin in zip(engines, ("BEGIN IMMEDIATE", "BEGIN"), strict=True):
                 _listen(engine, begin)

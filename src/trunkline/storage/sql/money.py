@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from msgspec import Struct, structs
-from sqlalchemy import and_, bindparam, delete, exc, exists, func, not_, or_, select, update
+from sqlalchemy import Insert, and_, bindparam, delete, exc, exists, func, not_, or_, select, update
 
 from trunkline.core.jobs import UNFINISHED
 from trunkline.core.keys import Key
@@ -21,6 +21,28 @@ from trunkline.storage.sql.tables import jobs, leases, ledger, reservations, spe
 
 LEDGER = Records(ledger, LedgerRow)
 SPEND = (spend.c.owner_id, spend.c.period, spend.c.spent_microusd, spend.c.reserved_microusd, spend.c.calls)
+COUNTED = ("spent_microusd", "reserved_microusd", "calls")
+COUNT: dict[str, Insert] = {}
+"""Adds to `spend`, by dialect. Statements of every call are built once: building one takes as long as executing it."""
+ROOMS = (
+    select(*SPEND)
+    .where(spend.c.owner_id.in_(bindparam("owners", expanding=True)))
+    .where(spend.c.period.in_(bindparam("periods", expanding=True)))
+    .order_by(spend.c.owner_id, spend.c.period)
+    .with_for_update()
+)
+LOCK = (
+    select(reservations.c.state, reservations.c.amount_microusd, reservations.c.key_id, reservations.c.group_id)
+    .add_columns(reservations.c.day)
+    .where(reservations.c.id == bindparam("which"))
+    .with_for_update()
+)
+SET = (
+    update(reservations)
+    .where(reservations.c.id == bindparam("which"))
+    .values(amount_microusd=bindparam("amount"), spare_microusd=bindparam("spare"), state=bindparam("now"))
+    .values(updated_ms=now_ms())
+)
 FORGOTTEN_MS = 600_000
 """After this long a reservation of a job that is no more is ended."""
 STALLED_MS = 5_000
@@ -188,9 +210,7 @@ class Held(Struct, frozen=True):
 
 async def _lock(connection: AsyncConnection, reservation_id: str) -> Held | None:
     """Give a reservation and keep others from it until the transaction's end."""
-    columns = (reservations.c.state, reservations.c.amount_microusd, reservations.c.key_id, reservations.c.group_id)
-    query = select(*columns, reservations.c.day).where(reservations.c.id == reservation_id).with_for_update()
-    row = (await connection.execute(query)).one_or_none()
+    row = (await connection.execute(LOCK, {"which": reservation_id})).one_or_none()
     if row is None:
         return None
     state, amount, key_id, group_id, day = row
@@ -224,15 +244,9 @@ async def _open(  # noqa: PLR0913 - the columns of a row
 
 async def _set(connection: AsyncConnection, kept: Iterable[tuple[str, Kept, str]]) -> None:
     """Set amount, spare part and state of reservations."""
-    statement = (
-        update(reservations)
-        .where(reservations.c.id == bindparam("which"))
-        .values(amount_microusd=bindparam("amount"), spare_microusd=bindparam("spare"), state=bindparam("now"))
-        .values(updated_ms=now_ms())
-    )
     rows = [{"which": id_, "amount": now.amount, "spare": now.spare, "now": state} for id_, now, state in kept]
     if rows:
-        await connection.execute(statement, rows)
+        await connection.execute(SET, rows)
 
 
 async def _end(connection: AsyncConnection, reservation_id: str, state: str) -> bool:
@@ -251,12 +265,11 @@ async def _rooms(connection: AsyncConnection, key: Key, day: str, held: int) -> 
     if not limits:
         return []
     owners, periods = budget.owners(key), periods_of(day)
-    query = select(*SPEND).where(spend.c.owner_id.in_(owners), spend.c.period.in_(periods))
-    query = query.order_by(spend.c.owner_id, spend.c.period).with_for_update()
-    found = {(row[0], row[1]): Spend(*row[1:]) for row in await connection.execute(query)}
+    places = {"owners": owners, "periods": periods}
+    found = {(row[0], row[1]): Spend(*row[1:]) for row in await connection.execute(ROOMS, places)}
     if len(found) < len(owners) * len(periods):
         await _count(connection, _places(owners, day))
-        found = {(row[0], row[1]): Spend(*row[1:]) for row in await connection.execute(query)}
+        found = {(row[0], row[1]): Spend(*row[1:]) for row in await connection.execute(ROOMS, places)}
     return [(limit, budget.left(limit, found, held)) for limit in limits]
 
 
@@ -308,14 +321,16 @@ async def _count(connection: AsyncConnection, counts: Mapping[Place, Spend]) -> 
     """Add to what was spent and reserved, in the order of places."""
     if not counts:
         return
-    statement = upsert(connection, spend)
-    names = ("spent_microusd", "reserved_microusd", "calls")
-    statement = statement.on_conflict_do_update(
-        index_elements=[spend.c.owner_id, spend.c.period],
-        set_={name: spend.c[name] + statement.excluded[name] for name in names},
-    )
+    dialect = connection.dialect.name
+    statement = COUNT.get(dialect)
+    if statement is None:
+        added = upsert(connection, spend)
+        statement = COUNT[dialect] = added.on_conflict_do_update(
+            index_elements=[spend.c.owner_id, spend.c.period],
+            set_={name: spend.c[name] + added.excluded[name] for name in COUNTED},
+        )
     rows = [
-        {"owner_id": owner, "period": period, **dict(zip(names, (now.spent, now.reserved, now.calls), strict=True))}
+        {"owner_id": owner, "period": period, **dict(zip(COUNTED, (now.spent, now.reserved, now.calls), strict=True))}
         for (owner, period), now in sorted(counts.items(), key=itemgetter(0))
     ]
     await connection.execute(statement, rows)
