@@ -24,8 +24,9 @@ ENDS: list[tuple[Fate, ...]] = [(), ("lost",), ("late",), ("lost", "lost"), ("la
 
 @pytest.fixture(autouse=True)
 def fast_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Find out soon that Valkey is back."""
+    """Find out soon that Valkey is back; and on a machine that stalls for seconds no process is dead."""
     monkeypatch.setattr("trunkline.storage.shared.valkey_rates.BEAT_S", 0.02)
+    monkeypatch.setattr("trunkline.storage.shared.valkey_rates.ALIVE_S", 600)
 
 
 @pytest_asyncio.fixture
