@@ -35,7 +35,7 @@ PATIENCE_S = 5.0
 ASK_AGAIN_S = 0.1
 TELL_AGAIN = 10
 WANTED = "money_wanted"
-"""The signal of a call that waits for money; its body is whose, a key's or group's id."""
+"""The signal of a call that waits for money; its body is whose: the ids of a key and its group."""
 MOST_ROWS = 20_000
 """Rows that are kept in memory while the database is away; the others are read from the journal."""
 log = logging.getLogger(__name__)
@@ -66,8 +66,7 @@ class Billing:
         self._store = store
         self._life = life
         self._signals = signals
-        self._heard: set[str] = set()
-        """Signals that were seen before."""
+        self._heard: set[str] = set()  # signals that were seen before
         self._journal = journal
         self._current: dict[str, Allowance] = {}
         self._all: set[Allowance] = set()
@@ -130,6 +129,7 @@ class Billing:
         except asyncio.CancelledError:
             if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
                 allowance.give_back(amount)
+            self._costs[allowance] += 0  # what was asked for it is spare, which others are to know
             raise
         return Hold(amount, allowance)
 
@@ -162,6 +162,7 @@ class Billing:
         """Give back the money of a call that never began."""
         if hold.open and hold.allowance is not None:
             hold.allowance.give_back(hold.amount)
+            self._costs[hold.allowance] += 0
         hold.open = False
 
     # -- jobs: their money outlives this process ----------------------------------------------------------------------
@@ -218,14 +219,14 @@ class Billing:
         """Book what was settled, or keep it; give back what others want (`listen`), or all (`last`)."""
         async with self._flushing:
             self._write()
-            if self._rows:
+            if self._rows or self._costs:
                 self._batches.append(Batch(self._rows, self._journal.cut(), self._costs, self._written))
                 self._rows, self._costs, self._written = [], defaultdict(int), True
             try:
                 while self._batches:
                     await self._book(self._batches[0])
                     self._batches.popleft()
-                wanted = await self._wanted() if listen and any(a.free > 0 for a in self._all) else set()
+                wanted = await self._wanted() if listen and any(a.id for a in self._all) else set()
                 rested = [a for a in self._all if a.id and not a.asking]
                 due = [a for a in rested if last or a.idle >= IDLE_TICKS or not wanted.isdisjoint(owners(a.key))]
                 if due:
@@ -241,14 +242,14 @@ class Billing:
     async def _wanted(self) -> set[str]:
         """Give whose money others have come to want. Raises StorageError."""
         recent = await self._signals.recent()
-        new = {signal.body for signal in recent if signal.topic == WANTED and signal.id not in self._heard}
+        new = [signal.body for signal in recent if signal.topic == WANTED and signal.id not in self._heard]
         self._heard = {signal.id for signal in recent}
-        return new
+        return set(" ".join(new).split())
 
     async def _want(self, key: Key, tries: int) -> None:
         """Wait a little for what others hold of a key's budgets without using it, and tell them so now and then."""
         if tries % TELL_AGAIN == 0:
-            await self._signals.send(WANTED, owners(key)[-1])
+            await self._signals.send(WANTED, " ".join(owners(key)))
         await asyncio.sleep(ASK_AGAIN_S)
 
     async def _book(self, batch: Batch) -> None:
@@ -321,7 +322,7 @@ class Billing:
     def _allowance(self, key: Key, day_number: int) -> Allowance:
         """Give the allowance that a call of this key takes from today."""
         allowance = self._current.get(key.id)
-        if allowance is None or allowance.day_number != day_number:
+        if allowance is None or (allowance.day_number, owners(allowance.key)) != (day_number, owners(key)):
             allowance = self._current[key.id] = Allowance(key, day_number)
             self._all.add(allowance)
         elif allowance.key is not key:  # it has changed: what is free was granted under other limits

@@ -1,0 +1,99 @@
+"""Billing: what lies idle of a budget comes back to who asks for it, whatever happened to who holds it."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from billing_process import NOW, PRICE, Start, a_key, call, sums
+from sqlalchemy import text
+
+from trunkline.core.keys import KeyGroup
+from trunkline.core.money import Budget
+from trunkline.core.state import StorageError
+from trunkline.storage.sql.database import Database
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls wait for what others hold without using it, however long a busy machine takes; it comes when asked for."""
+    monkeypatch.setattr("trunkline.calls.billing.PATIENCE_S", 30.0)
+    monkeypatch.setattr("trunkline.calls.billing.IDLE_TICKS", 10**9)
+
+
+async def test_a_key_that_changes_its_group_takes_nothing_of_the_new_one_along(
+    start: Start, database: Database
+) -> None:
+    old, new = (KeyGroup(id=name, name=name, budget=Budget(total=1600 * PRICE)) for name in ("group_1", "group_2"))
+    async with start(database) as billing:
+        assert await call(billing, a_key("key_1", old))  # and holds a sixteenth
+        for key in (a_key("key_1", new), a_key("key_2", new), a_key("key_1", old)):
+            assert await call(billing, key)
+        assert await call(billing, a_key("key_2", new), 1598 * PRICE, 0)
+        assert not await call(billing, a_key("key_2", new), 1599 * PRICE)
+        await billing.flush()
+        async with database.read() as connection:
+            query = text("SELECT owner_id, reserved_microusd FROM spend WHERE period = 'total'")
+            reserved: dict[str, int] = dict((await connection.execute(query)).all())
+            query = text(
+                "SELECT group_id, sum(amount_microusd) FROM reservations WHERE state = 'open' GROUP BY group_id"
+            )
+            held: dict[str, int] = dict((await connection.execute(query)).all())
+        assert {owner: reserved[owner] for owner in ("group_1", "group_2")} == {"group_1": 0, "group_2": 0} | held
+    for group in ("group_1", "group_2"):
+        assert (await sums(database, group))[:2] == (2 * PRICE, 0)
+
+
+async def test_who_leaves_while_its_money_is_asked_for_keeps_it_from_nobody(
+    start: Start, database: Database, database_url: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, other = a_key(total=PRICE), Database.at(database_url)
+    async with start(database) as one, start(other) as two:
+        asking = asyncio.ensure_future(one.reserve(key, PRICE, NOW))
+        resize = one._store.resize
+
+        async def leave(ask: Any) -> Any:
+            grant = await resize(ask)
+            asking.cancel()
+            await asyncio.sleep(0)
+            return grant
+
+        monkeypatch.setattr(one._store, "resize", leave)
+        await asyncio.wait([asking])
+        assert asking.cancelled()
+        await one.flush()
+        assert await call(two, key)
+    await other.close()
+
+
+async def test_what_could_not_be_given_back_is_given_back_to_the_next_who_asks(
+    start: Start, database: Database, database_url: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, other = a_key(total=1600 * PRICE), Database.at(database_url)
+    async with start(database) as one, start(other) as two:
+        assert await call(one, key)
+        await one.flush()
+
+        async def fail(*_: Any) -> None:
+            raise StorageError("locked")
+
+        with monkeypatch.context() as away:
+            away.setattr(one._store, "book", fail)
+            await one._signals.send("money_wanted", key.id)
+            async with asyncio.timeout(30):
+                while not one.trouble:  # noqa: ASYNC110 - it happens by the clock
+                    await asyncio.sleep(0.01)
+        assert await call(two, key, 1599 * PRICE)
+    await other.close()
+
+
+async def test_what_was_held_under_a_lost_lease_is_given_back_to_who_asks(
+    start: Start, database: Database, database_url: str | Path
+) -> None:
+    key, other = a_key(total=1600 * PRICE), Database.at(database_url)
+    async with start(database) as one, start(other) as two:
+        assert await call(one, key)
+        await one.flush()
+        one._lose()
+        assert await call(two, key, 1599 * PRICE)
+    await other.close()
