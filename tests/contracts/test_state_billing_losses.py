@@ -219,3 +219,18 @@ async def test_killed_processes_leave_no_lost_and_no_doubled_money(
         assert (await sums(database, owner))[1] == 0
     assert (await sums(database))[0] <= budget
     assert [path.suffix for path in journal.iterdir()] == []
+
+
+async def test_a_key_without_a_budget_goes_on_when_the_ledger_is_back(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start(database) as billing:
+
+        async def regain() -> None:
+            billing._failed = False
+
+        billing._failed = True
+        monkeypatch.setattr(billing._life, "regain", regain)
+        assert await call(billing, a_key())
+        assert await call(billing, a_key("key_2", total=PRICE))
+    assert await sums(database) == (7, 0, 7, 1)

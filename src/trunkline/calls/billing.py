@@ -109,17 +109,17 @@ class Billing:
     async def reserve(self, key: Key, amount: int, now_ms: int) -> Hold:
         """Set aside the most that a call may cost; 0: it is free.
 
-        Raises GatewayError `budget_exceeded`, and `storage_unavailable` for calls that cost money while the ledger
-        cannot be written.
+        Raises GatewayError `budget_exceeded`, or `storage_unavailable` while the ledger cannot be written.
         """
         if (hold := self.try_reserve(key, amount, now_ms)) is not None:
             return hold
         await self._life.regain()
         if self.trouble or not self._life.held or self._tasks is None:
             raise unavailable()
+        if not key.budgeted:
+            return Hold(0)
         allowance = self._allowance(key, now_ms // DAY_MS)
-        loop = asyncio.get_running_loop()
-        waiter = Waiter(amount, time.monotonic() + PATIENCE_S, loop.create_future())
+        waiter = Waiter(amount, time.monotonic() + PATIENCE_S, asyncio.get_running_loop().create_future())
         allowance.waiting.append(waiter)
         if not allowance.asking:
             allowance.asking = True
