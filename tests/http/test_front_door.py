@@ -137,6 +137,27 @@ async def test_a_body_that_is_too_large_is_refused_however_it_comes(tmp_path: Pa
         assert not asked
 
 
+@pytest.mark.parametrize("framing", ["content-length", "chunked"])
+async def test_who_sends_a_large_body_to_its_end_finds_the_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, framing: str
+) -> None:
+    monkeypatch.setattr("trunkline.http.front_door.REFUSED_S", 600.0)
+    body = json.dumps(chat(filler="x" * 20_000_000)).encode()
+    if framing == "content-length":
+        whole = post(body)
+    else:
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+        whole = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    async with gate_and_upstream(tmp_path, server={"body_max_bytes": 2000}) as (gate, asked):
+        answer = await sent(gate, whole)
+        await answer.writer.drain()
+        await answer.read_head()
+        assert answer.status == 413
+        await answer.body()
+        assert await answer.reader.read() == b""
+        assert not asked
+
+
 async def test_trailers_are_of_no_account_to_the_next_request(tmp_path: Path) -> None:
     body = json.dumps(chat()).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"

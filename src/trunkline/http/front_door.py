@@ -27,6 +27,8 @@ LARGE_BYTES = 64 * 1024
 LARGE_BODY_BYTES = 1 << 20
 """Bodies of this size are joined and handed over one in a turn of the loop: one of 20 MB takes 14 ms to join."""
 INVALID = "Invalid HTTP request received."
+REFUSED_S = 30.0
+"""How long a client may send on what was refused."""
 LINGER_S = 3.0
 """How long a connection at rest stays open when the server is going down: a proxy may be sending on it just then."""
 
@@ -231,6 +233,8 @@ class FrontDoor(HttpToolsProtocol):
             if self._asgi:
                 self._asgi = False
                 super().on_message_complete()
+            elif exchange is not None and exchange.task is None:  # refused, and all of it has come
+                self.transport.close()
             return
         pieces = self._pieces
         body = b"".join(pieces)
@@ -239,6 +243,7 @@ class FrontDoor(HttpToolsProtocol):
             handler, body = self._gather(handler, body)
         if len(body) > self.body_max_bytes:
             self._refuse(exchange)
+            self.transport.close()
             return
         self._handler = None
         exchange.body = body
@@ -309,12 +314,14 @@ class FrontDoor(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _refuse(self, exchange: Exchange) -> None:
-        """Say that the body is too large, and read no more of it."""
-        self._handler = None
+        """Say that the body is too large, and pass over the rest: closed now, the client would find a reset instead."""
+        self._handler = self._exchange = None
         self._body, self._size = [], 0
         self.keep_alive = False
         limit = self.body_max_bytes
         respond_error(exchange, GatewayError("request_too_large", f"The body is larger than {limit} bytes."))
+        self._exchange = exchange  # nothing else is answered here
+        self.loop.call_later(REFUSED_S, self.transport.close)
 
     def _ended(self, exchange: Exchange, error: BaseException | None) -> None:
         """Take note that a handler has returned, or of what it raised: the client gets an answer whatever that is."""
