@@ -158,6 +158,21 @@ async def test_who_sends_a_large_body_to_its_end_finds_the_refusal(
         assert not asked
 
 
+async def test_who_never_ends_what_was_refused_does_not_hold_up_the_end_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.http.front_door.REFUSED_S", 600.0)
+    async with asyncio.timeout(120):
+        async with gate_and_upstream(tmp_path, server={"body_max_bytes": 2000, "grace_s": 600}) as (gate, _):
+            answer = await sent(gate, post(b"x" * 3000)[:1000])
+            await answer.read_head()
+            assert answer.status == 413
+            await answer.body()
+            answer.kept = True
+        assert await answer.reader.read() == b""
+        answer.leave()
+
+
 async def test_trailers_are_of_no_account_to_the_next_request(tmp_path: Path) -> None:
     body = json.dumps(chat()).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"

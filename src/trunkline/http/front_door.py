@@ -176,9 +176,12 @@ class FrontDoor(HttpToolsProtocol):
         left_s = max(self.grace_s / 2, self.grace_s - 1.0)
         self.loop.call_later(left_s, self._interrupt)
         self.timeout_keep_alive = min(LINGER_S, left_s)  # type: ignore[assignment]
-        if self._exchange is not None:
+        exchange = self._exchange
+        if exchange is not None and exchange.responded and exchange.task is None:  # refused
+            self.transport.close()
+        elif exchange is not None:
             # a client that was not told so yet keeps a connection that is closed behind an answer for its next call
-            self.keep_alive = self.keep_alive and self._exchange.responded
+            self.keep_alive = self.keep_alive and exchange.responded
         elif self.cycle is not None and not self.cycle.response_complete:
             super().shutdown()
         else:
