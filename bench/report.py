@@ -123,7 +123,8 @@ def machine() -> str:
     )
     memory = next((int(line.split()[1]) for line in read("/proc/meminfo") if line.startswith("MemTotal")), 0)
     system = f"{platform.system()} {platform.release()}"
-    return f"{cpu}, {os.cpu_count()} cores, {memory / 1e6:.0f} GB; {system}; Python {platform.python_version()}"
+    python = f"Python {platform.python_version()} ({platform.python_compiler()})"
+    return f"{cpu}, {os.cpu_count()} cores, {memory / 1e6:.0f} GB; {system}; {python}"
 
 
 def read(path: str) -> list[str]:
