@@ -8,6 +8,7 @@ import pytest
 from billing_process import NOW, PRICE, Start, a_key, call, sums
 from sqlalchemy import text
 
+from trunkline.core.errors import GatewayError
 from trunkline.core.keys import KeyGroup
 from trunkline.core.money import Budget
 from trunkline.core.state import StorageError
@@ -97,3 +98,38 @@ async def test_what_was_held_under_a_lost_lease_is_given_back_to_who_asks(
         one._lose()
         assert await call(two, key, 1599 * PRICE)
     await other.close()
+
+
+async def test_a_long_call_does_not_give_back_anew_at_every_look(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.calls.billing.TICK_S", 3600.0)
+    monkeypatch.setattr("trunkline.calls.billing.IDLE_TICKS", 1)
+    async with start(database) as billing:
+        hold = await billing.reserve(a_key(total=1600 * PRICE), PRICE, NOW)
+        booked, book = 0, billing._store.book
+
+        async def counted(*args: Any) -> None:
+            nonlocal booked
+            booked += 1
+            await book(*args)
+
+        monkeypatch.setattr(billing._store, "book", counted)
+        assert hold.allowance is not None
+        hold.allowance.idle = 1
+        for _ in range(5):
+            await billing.flush()
+        assert (booked, hold.allowance.free) == (1, 0)
+        billing.release(hold)
+
+
+async def test_a_mistake_in_one_key_s_accounting_leaves_the_others_theirs(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start(database) as billing:
+        with monkeypatch.context() as wrong:
+            wrong.setattr(billing, "_enlarge", lambda _allowance: 1 / 0)
+            with pytest.raises(GatewayError, match="the database is away"):
+                await billing.reserve(a_key(total=PRICE), PRICE, NOW)
+        assert await call(billing, a_key("key_2", total=PRICE))
+    assert (await sums(database, "key_2"))[:2] == (PRICE, 0)

@@ -1,6 +1,7 @@
 """What this process holds of one key's budgets: taken from in memory, made larger and smaller in the database."""
 
 import asyncio
+import secrets
 from collections import deque
 
 from msgspec import Struct
@@ -114,3 +115,8 @@ def spent(grant: Grant, amount: int) -> GatewayError:
     """Give the error for a call that a budget does not allow; `amount` is the most that it may cost."""
     told = f"{grant.short} does not allow this call: it may cost up to {dollars(amount)}, and less than that is left"
     return GatewayError("budget_exceeded", told)
+
+
+def new_id() -> str:
+    """Name a reservation."""
+    return f"res_{secrets.token_hex(12)}"

@@ -9,14 +9,13 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import secrets
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from trunkline.calls.allowance import Allowance, Waiter, spent, unavailable
+from trunkline.calls.allowance import Allowance, Waiter, new_id, spent, unavailable
 from trunkline.calls.life import Life
 from trunkline.calls.unbroken import unbroken
 from trunkline.core.errors import GatewayError
@@ -169,7 +168,7 @@ class Billing:
 
     async def reserve_job(self, key: Key, amount: int, job_id: str, now_ms: int) -> str:
         """Set money aside until the job is settled or released; gives the reservation's id. Raises as `reserve`."""
-        reservation_id, until = _new_id(), time.monotonic() + PATIENCE_S
+        reservation_id, until = new_id(), time.monotonic() + PATIENCE_S
         for tries in itertools.count():
             try:
                 grant = await unbroken(self._store.reserve(reservation_id, key, day_of(now_ms), amount, job_id=job_id))
@@ -273,6 +272,7 @@ class Billing:
             await self._store.book(rows, kept)
             for allowance, cost in costs.items():
                 allowance.unbooked -= cost
+                allowance.idle = 0 if give_back else allowance.idle
                 if allowance.id in kept and not kept[allowance.id].amount:
                     allowance.id = ""
 
@@ -340,7 +340,9 @@ class Billing:
                 if not allowance.waiting:
                     break
                 await self._want(allowance.key, tries)
-        except StorageError as cause:
+        except Exception as cause:  # whatever it is, the accounting of the other calls goes on
+            if not isinstance(cause, StorageError):
+                log.exception("money cannot be set aside for calls of key %s", allowance.key.id)
             error = unavailable()
             error.__cause__ = cause
         except asyncio.CancelledError:
@@ -359,7 +361,7 @@ class Billing:
         asking = list(allowance.waiting)
         if not asking:
             return
-        allowance.id = allowance.id or _new_id()
+        allowance.id = allowance.id or new_id()
         allowance.free = 0
         ask = Ask(
             reservation_id=allowance.id,
@@ -394,7 +396,3 @@ class Billing:
         """Ask anew before anything is admitted: the lease was over, and what was reserved under it may be gone."""
         for allowance in self._all:
             allowance.free = min(0, allowance.free)
-
-
-def _new_id() -> str:
-    return f"res_{secrets.token_hex(12)}"
