@@ -73,7 +73,7 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Spend(Struct, frozen=True):
-    """What an owner has spent and holds reserved in one period, in micro-dollars."""
+    """What an owner has spent, and what is reserved of its budgets, in one period, in micro-dollars."""
 
     period: str
     spent: int = 0

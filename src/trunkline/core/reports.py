@@ -115,4 +115,4 @@ class Reports(Protocol):
         """Give when the last call of each key began; keys without a call are left out."""
 
     async def spends(self, owner_ids: Sequence[str], periods: Sequence[str]) -> Mapping[tuple[str, str], Spend]:
-        """Give what keys or groups have spent and reserved, by owner and period; left out where nothing was."""
+        """Give what keys or groups have spent and hold, by owner and period; left out where nothing was."""

@@ -143,7 +143,7 @@ class MoneyStore(Protocol):
         """
 
     async def spend(self, owner_id: str, periods: Sequence[str]) -> list[Spend]:
-        """Give what a key or group has spent and reserved in these periods (zeros where nothing was)."""
+        """Give what a key or group has spent, and what its running calls and jobs hold (zeros where nothing was)."""
 
     async def rows(self, *, key_id: str | None = None, after: str = "", limit: int = 50) -> list[LedgerRow]:
         """List ledger rows, newest first; `after` is the id of the last one seen."""

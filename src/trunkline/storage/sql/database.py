@@ -79,10 +79,8 @@ class Database:
         if isinstance(url, Path):
             from trunkline.storage.sql import sqlite_driver  # noqa: PLC0415 - PostgreSQL does not need it
 
-            target, options = (
-                f"sqlite+aiosqlite:///{url}",
-                {"timeout": BUSY_S, "async_creator_fn": sqlite_driver.connect},
-            )
+            target = f"sqlite+aiosqlite:///{url}"
+            options = {"timeout": BUSY_S, "async_creator_fn": sqlite_driver.connect}
             engines = [
                 AsyncEngine(target, pool_size=size, max_overflow=0, connect_args=options) for size in (1, READERS)
             ]
