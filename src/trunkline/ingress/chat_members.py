@@ -1,9 +1,12 @@
-"""Members of a chat request that are passed on as they were sent, but are of the kind that every provider expects."""
+"""Members of a chat request that are passed on as they were sent, but are of the kind that every provider expects.
 
-from typing import Any
+Ids and `reasoning_effort` are left to the providers: what they take there differs, and many do not look.
+"""
+
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from trunkline.ingress.request_body import typed
 
@@ -12,30 +15,61 @@ class _Object(Struct, gc=False):
     """An object, whatever is in it."""
 
 
+Limit = Annotated[int, Meta(ge=-2)]
+"""llama.cpp takes -1 for no limit, Ollama -2 for what the context holds."""
+Ranks = Annotated[int, Meta(ge=-1)]
+"""vLLM takes -1 for the whole vocabulary."""
+Seed = int | float
+"""llama.cpp takes fractions, too."""
+Words = str | list[str]
+WordOrObject = str | _Object
 Objects = list[_Object]
+Biases = _Object | list[Raw]
+"""llama.cpp takes pairs, too."""
 
 
 class PassedOn(Struct, kw_only=True):
     """Such members, where nothing is wrong with them."""
 
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    top_logprobs: int | None = None
+    max_tokens: Limit | None = None
+    max_completion_tokens: Limit | None = None
+    top_logprobs: Ranks | None = None
+    seed: Seed | None = None
     temperature: float | None = None
     top_p: float | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
+    logit_bias: Biases | None = None
     logprobs: bool | int | None = None
-    stop: str | list[str] | None = None
+    parallel_tool_calls: bool | None = None
+    store: bool | None = None
+    stop: Words | None = None
+    modalities: Words | None = None
+    verbosity: str | None = None
+    service_tier: str | None = None
+    tool_choice: WordOrObject | None = None
+    function_call: WordOrObject | None = None
+    response_format: WordOrObject | None = None
+    audio: bool | _Object | None = None
+    prediction: _Object | None = None
+    metadata: _Object | None = None
     tools: Objects | None = None
     functions: Objects | None = None
 
 
-_ALLOWED = {
-    int | None: "a whole number",
+_ALLOWED: dict[Any, str] = {
+    Limit | None: "a whole number, 1 or more; to some providers -1 is no limit",
+    Ranks | None: "a whole number, 0 or more",
+    Seed | None: "a whole number",
     float | None: "a number",
+    bool | None: "true or false",
     bool | int | None: "true or false",
-    str | list[str] | None: "a string or an array of strings",
+    Biases | None: "an object that gives tokens their bias",
+    str | None: "a string",
+    Words | None: "a string or an array of strings",
+    WordOrObject | None: "a string or an object",
+    bool | _Object | None: "an object",
+    _Object | None: "an object",
     Objects | None: "an array of objects",
 }
 _KINDS: dict[str, tuple[msgspec.json.Decoder[Any], str]] = {
@@ -45,6 +79,6 @@ _KINDS: dict[str, tuple[msgspec.json.Decoder[Any], str]] = {
 
 
 def check(fields: dict[str, Raw]) -> None:
-    """Look at the kind of these members. Raises GatewayError (400) that names the one that is wrong."""
+    """Look at these members. Raises GatewayError (400) that names the one that is wrong and what is allowed."""
     for name, (kind, allowed) in _KINDS.items():
         typed(fields, name, kind, allowed)
