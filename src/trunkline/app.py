@@ -5,10 +5,10 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.middleware import Middleware
@@ -16,8 +16,9 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.routing import Route, Router, request_response
 
 from trunkline import web
+from trunkline.app_background import Background, Work
 from trunkline.app_media import MediaParts
-from trunkline.app_workers import ALONE, PeerAddress, Peers, Place
+from trunkline.app_workers import ALONE, LocalAddress, PeerAddress, Peers, Place
 from trunkline.calls import traces
 from trunkline.calls.admission import Admission, Watcher
 from trunkline.calls.billing import Billing
@@ -38,7 +39,6 @@ from trunkline.config.secret_file import private_dir, server_secret
 from trunkline.config.watch import ConfigWatch
 from trunkline.core.errors import GatewayError
 from trunkline.core.loopback import is_loopback
-from trunkline.core.secret import Secret
 from trunkline.core.state import StorageError
 from trunkline.dialects import CHAT_DIALECTS
 from trunkline.http import pages
@@ -54,7 +54,7 @@ from trunkline.http.operator import OperatorOnly
 from trunkline.http.system import system_routes, unknown_endpoint
 from trunkline.http.text_streams import ResumableChat
 from trunkline.local.scene.process import SCENE, local_scene
-from trunkline.local.supervisor import ChildUnavailableError, SupervisedChild
+from trunkline.local.supervisor import SupervisedChild
 from trunkline.local.text.process import local_text
 from trunkline.local.text.weights import WeightsError, find_weights
 from trunkline.policy.price import PriceBook
@@ -105,15 +105,15 @@ class Application:
         self.live = Live(_table(config, self._off), _settings(config))
         self.watch = ConfigWatch(loaded.path, again, self.use) if again is not None else None
         self._peers = Peers(place)
+        self._background = Background()
         self._children = self._make_children()
         self._client = Client(environ)
         self._database = Database.at(
             config.storage.database.reveal() if config.storage.database else data_dir / "trunkline.db"
         )
         replica = f"{socket.gethostname()}:{secrets.token_hex(4)}"
-        leases = SqlLeases(self._database)
+        leases, signals = SqlLeases(self._database), SqlSignals(self._database)
         self._life = Life(leases, replica)
-        signals = SqlSignals(self._database)
         self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"), signals)
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
@@ -231,23 +231,19 @@ class Application:
 
     async def _close(self) -> None:
         await self._client.aclose()
+        await self._media.close()
         await self._shared.close()
         await self._database.close()
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
         """Own what lives as long as the server: money, keys, embedded models, connections."""
+        keep = self._background.keep
         async with asyncio.TaskGroup() as group:
-            running = [group.create_task(work()) for work in self._works()]
-            if self._log is not None:
-                running.append(group.create_task(self._log.run()))
-            if self.watch is not None:
-                running.append(group.create_task(self.watch.run()))
-            if self._peers.place.count > 1:
-                running.append(group.create_task(self._peers.run()))
-            writing = [group.create_task(self._media.run(jobs=self._runs_jobs))]
+            running = [group.create_task(keep(work)) for work in self._works()]
+            writing = [group.create_task(keep(work)) for work in self._media.works(jobs=self._runs_jobs)]
             for child in set(self._children.values()):
-                group.create_task(child.run())
+                group.create_task(keep(child.run))
             try:
                 yield
             finally:
@@ -264,13 +260,22 @@ class Application:
         await self._close()
 
     @property
+    def failed(self) -> bool:
+        """Whether the process is to end, because something that calls need has failed."""
+        return self._background.failed
+
+    @property
     def _runs_jobs(self) -> bool:
         """Whether jobs run in this process: of several on one SQLite file, in the first alone."""
         return self._peers.place.first or not self._database.sqlite
 
-    def _works(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+    def _works(self) -> list[Work]:
         """Give what runs as long as the server does."""
-        return self._life.run, self._billing.run, self.keys.watch, self._shared.run, self._open_calls.run
+        works: list[Work] = [self._life.run, self._billing.run, self.keys.watch, self._shared.run, self._open_calls.run]
+        works += [self._log.run] if self._log is not None else []
+        works += [self.watch.run] if self.watch is not None else []
+        works += [self._peers.run] if self._peers.place.count > 1 else []
+        return works
 
     def _keys_required(self) -> bool:
         """Say whether a key is needed: as configured, else unless on loopback with no key made yet."""
@@ -324,21 +329,6 @@ class Application:
     async def _told_jobs(self, _about: str) -> str:
         await self._media.engine.recover()
         return ""
-
-
-class LocalAddress:
-    """Where an embedded model answers, once it does; `upstream.door.Local`."""
-
-    def __init__(self, child: SupervisedChild) -> None:
-        self._child = child
-
-    async def __call__(self) -> tuple[str, Secret]:
-        """Wait for the model's process. Raises GatewayError when it cannot start."""
-        try:
-            address = await self._child.address()
-        except ChildUnavailableError as error:
-            raise GatewayError("upstream_unavailable", str(error)) from None
-        return address.base_url, Secret(address.key, "local")
 
 
 def _otel(endpoint: str, environ: Mapping[str, str], replica: str) -> "OpenTelemetry | None":

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from trunkline.app_background import Work
 from trunkline.calls.callback import CallbackNews
 from trunkline.calls.chat import Targets
 from trunkline.calls.chat_media import ChatMediaKit
@@ -61,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 class MediaParts:
-    """What makes, keeps and serves media; `routes` are for the front door, `run` owns the work."""
+    """What makes, keeps and serves media; `routes` are for the front door, `works` is to be run."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what the other half has made
         self,
@@ -123,24 +124,20 @@ class MediaParts:
         making = FilmMaking(live, gate, calls, films, answer)
         self.routes = _routes(stream, shown, images, Files(live, gate, intake), making, films)
 
-    async def run(self, *, jobs: bool = True) -> None:
-        """Run streams and, if they are for this process, jobs; let go of what has expired; until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.texts.run())
-                if jobs:
-                    group.create_task(self.engine.serve())
-                    group.create_task(self._callbacks.serve())
-                    group.create_task(self._prune())
-        finally:
-            if self._media_client is not None:
-                await self._media_client.aclose()
+    def works(self, *, jobs: bool) -> list[Work]:
+        """Give what runs as long as the server does: streams, and, if they are for this process, jobs."""
+        return [self.texts.run, *((self.engine.serve, self._callbacks.serve, self._prune) if jobs else ())]
+
+    async def close(self) -> None:
+        """Close what media are fetched with, if that is a client of its own."""
+        if self._media_client is not None:
+            await self._media_client.aclose()
 
     async def _prune(self) -> None:
         while True:
             try:
                 await self.retention.prune()
-            except (StorageError, GatewayError) as error:
+            except (StorageError, GatewayError, OSError) as error:
                 _log.warning("media that have expired cannot be deleted now: %s", error)
             await asyncio.sleep(PRUNE_S)
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from trunkline.calls.traces import Trace, Traces
 from trunkline.core.errors import GatewayError
 from trunkline.core.secret import Secret
-from trunkline.local.supervisor import Address, ChildUnavailableError
+from trunkline.local.supervisor import Address, ChildUnavailableError, SupervisedChild
 from trunkline.telemetry.workers import of_all
 
 PATIENCE_S = 5.0
@@ -142,6 +142,21 @@ class Peers:
 
     def _socket(self, number: int) -> Path:
         return Path(self.place.directory) / f"{number}"
+
+
+class LocalAddress:
+    """Where an embedded model of this process answers, once it does; `upstream.door.Local`."""
+
+    def __init__(self, child: SupervisedChild) -> None:
+        self._child = child
+
+    async def __call__(self) -> tuple[str, Secret]:
+        """Wait for the model's process. Raises GatewayError when it cannot start."""
+        try:
+            address = await self._child.address()
+        except ChildUnavailableError as error:
+            raise GatewayError("upstream_unavailable", str(error)) from None
+        return address.base_url, Secret(address.key, "local")
 
 
 class PeerAddress:

@@ -146,6 +146,7 @@ def test_all_faults_are_found_at_once() -> None:
             "is not valid TOML: Cannot overwrite a value (at line 3, column 13)",
         ),
         (b"\xff", "is not UTF-8 text (byte 0)"),
+        (b"x = " + b"1" * 10_000, "is not valid TOML: a number in it has thousands of digits"),
         (b"x = " + b"[" * 100_000, "is nested too deeply"),
     ],
 )

@@ -29,9 +29,9 @@ async def body(job: Job) -> bytes:
     return f'{{"id":"{job.id}","status":"{job.state}"}}'.encode()
 
 
-async def ended(rig: Rig, url: str) -> None:
-    await rig.jobs.add(a_job("job_1", "http://x", {}, callback_url=url))
-    await rig.jobs.change("job_1", 1, JobChanges(state="failed", callback_state="pending", callback_due_ms=1))
+async def ended(rig: Rig, url: str, name: str = "job_1") -> None:
+    await rig.jobs.add(a_job(name, "http://x", {}, callback_url=url))
+    await rig.jobs.change(name, 1, JobChanges(state="failed", callback_state="pending", callback_due_ms=1))
 
 
 def callbacks(rig: Rig, *, public_only: bool = False) -> Callbacks:
@@ -74,6 +74,20 @@ async def test_a_callback_that_is_not_received_is_tried_again_and_then_given_up(
     job = await rig.jobs.get("job_1")
     assert job is not None
     assert (job.callback_state, job.callback_attempts, len(receiver.got)) == ("failed", tries, tries)
+
+
+async def test_a_callback_that_cannot_be_made_keeps_no_other_back(rig: Rig) -> None:
+    async def odd(job: Job) -> bytes:
+        if job.id == "job_1":
+            raise ValueError("odd")
+        return await body(job)
+
+    async with raw_upstream(Receiver("200 OK")) as upstream:
+        for name in ("job_1", "job_2"):
+            await ended(rig, upstream.url + "/hook", name)
+        assert await Callbacks(rig.jobs, rig.client, odd, lambda _: b"key", public_only=False).deliver() == 1
+    states = [job.callback_state for name in ("job_1", "job_2") if (job := await rig.jobs.get(name))]
+    assert states == ["pending", "sent"]
 
 
 async def test_a_callback_does_not_reach_private_addresses(rig: Rig) -> None:

@@ -209,10 +209,12 @@ class Billing:
                     await self.flush(listen=tick % LISTEN_TICKS == 0)
                     if tick % SWEEP_TICKS == 0:
                         await self.sweep()
-        finally:
+        except BaseException as error:
             self._tasks = None
-            await self.flush(last=True)
-            self._journal.close()
+            if isinstance(error, asyncio.CancelledError):  # else the journal stays open, for the next process
+                await self.flush(last=True)
+                self._journal.close()
+            raise
 
     async def flush(self, *, listen: bool = False, last: bool = False) -> None:
         """Book what was settled, or keep it; give back what others want (`listen`), or all (`last`)."""

@@ -79,6 +79,9 @@ class Life:
                 log.warning("the database is back")
 
     async def end(self) -> None:
-        """End the life. Raises StorageError."""
+        """End the life; while the database is away, it ends by itself."""
         self._until = 0.0
-        await self._leases.release(self.holder)
+        try:
+            await self._leases.release(self.holder)
+        except StorageError as error:
+            log.warning("others learn only from its lease that this process has ended: %s", error)

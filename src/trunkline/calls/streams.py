@@ -79,7 +79,7 @@ class TextStreams:
             await call.close("failed")
             raise GatewayError("shutting_down", SHUTDOWN.message)
         pump = self._pumps[stream.id] = Pump(replace(stream, owner=self._life.holder))
-        pump.task = self._group.create_task(self._open(pump, call, idempotency))
+        pump.task = self._group.create_task(self._own(pump, call, idempotency))
         stored = await asyncio.shield(pump.opened)
         return pump if stored.id == stream.id else stored
 
@@ -125,6 +125,13 @@ class TextStreams:
             pump.stopped = True
             if pump.opened.done():
                 pump.task.cancel()
+
+    async def _own(self, pump: Pump, call: ChatCall, idempotency: Idempotency | None) -> None:
+        """Bring one stream to its end; whatever becomes of it, the others go on."""
+        try:
+            await self._open(pump, call, idempotency)
+        except Exception:
+            log.exception("stream %s broke at its end", pump.stream.id)
 
     async def _open(self, pump: Pump, call: ChatCall, idempotency: Idempotency | None) -> None:
         """Open a stream, and write the call's answer into it unless another stream came first."""

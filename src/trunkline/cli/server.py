@@ -71,6 +71,15 @@ class Server(uvicorn.Server):
         if not self.should_exit:
             self._ready()
 
+    async def on_tick(self, counter: int) -> bool:
+        """End when told to, and when the application has failed."""
+        return self._application.failed or await super().on_tick(counter)
+
+    @property
+    def status(self) -> int:
+        """Give the exit status: other than 0 when whoever keeps the process is to start it again."""
+        return 0 if self.started and not self._application.failed else 1
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Fail readiness first, then let running answers end."""
         self._application.live.going_down = True
@@ -81,14 +90,14 @@ class Server(uvicorn.Server):
 
 
 def run(application: "Application") -> int:
-    """Serve until a signal; gives the exit status."""
+    """Serve until a signal or a failure; gives the exit status."""
     set_up_log()
     opened = bind_or_say(application.config.server.listen)
     if opened is None:
         return 1
     running = make_server(application, opened)
     running.run(sockets=[opened])
-    return 0 if running.started else 1
+    return running.status
 
 
 def bind_or_say(listen: str) -> socket.socket | None:

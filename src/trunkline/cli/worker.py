@@ -57,7 +57,7 @@ def main() -> None:
         sys.exit(1)
     server = make_server(application, opened, lambda: line.send(READY))
     server.run(sockets=[opened])
-    sys.exit(0 if server.started else 1)
+    sys.exit(server.status)
 
 
 def _end_with_parent(line: socket.socket) -> None:

@@ -113,6 +113,8 @@ def parse(data: bytes, source: str) -> dict[str, Any]:
         raise ConfigError([f"is not UTF-8 text (byte {error.start})"], source) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([f"is not valid TOML: {error}"], source) from None
+    except ValueError:
+        raise ConfigError(["is not valid TOML: a number in it has thousands of digits"], source) from None
     except RecursionError:
         raise ConfigError(["is nested too deeply"], source) from None
 

@@ -54,6 +54,9 @@ class ConfigWatch:
             for problem in error.problems:
                 log.error("the changed configuration is not used, the former one stays: %s", problem)  # noqa: TRY400
             return
+        except Exception:
+            log.exception("the changed configuration is not used, the former one stays")
+            return
         for warning in loaded.warnings:
             log.warning("%s", warning)
         log.info("the configuration was read again and is in use: %s", loaded.path or "no file, defaults")

@@ -54,7 +54,13 @@ class Callbacks:
         return sum(await asyncio.gather(*map(self._one, due)))
 
     async def _one(self, job: Job) -> bool:
-        received = await self._send(job)
+        try:
+            received = await self._send(job)
+        except StorageError:
+            raise
+        except Exception:  # whatever it is, those of other jobs are sent
+            log.exception("job %s: its callback cannot be made", job.id)
+            received = False
         if received:
             await self._jobs.called_back(job.id, "sent")
         elif job.callback_attempts < len(AGAIN_S):

@@ -63,7 +63,7 @@ class AsyncEngine:
     """A pool of connections to a URL that names an asynchronous driver."""
 
     def __init__(self, url: str | URL, **options: Any) -> None:
-        self.sync_engine = create_engine(url, **options)
+        self.sync_engine = create_engine(url, hide_parameters=True, **options)  # errors may be logged
 
     @property
     def dialect(self) -> Dialect:
