@@ -51,6 +51,11 @@ class Usage(Struct, frozen=True):
         whole = replace(self, **{name: getattr(former, name) for name in untold})
         return replace(whole, total_tokens=max(whole.total_tokens, whole.prompt_tokens + whole.completion_tokens))
 
+    def beside(self, other: "Usage") -> "Usage":
+        """Give the usage of two choices of one call: they have one prompt, and each its own completion."""
+        whole = replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_COMPLETION})
+        return replace(whole, total_tokens=whole.prompt_tokens + whole.completion_tokens)
+
 
 class Started(Struct, frozen=True):
     """The answer has begun; blank members are unknown."""

@@ -12,11 +12,11 @@ from trunkline.core.events import (
     Extras,
     Failed,
     Started,
-    Usage,
     UsageReported,
 )
 from trunkline.core.finish import is_word
 from trunkline.core.notes import Notes
+from trunkline.wire.counted import Counted
 from trunkline.wire.error_body import is_error, read_error, read_error_body, unwrapped
 from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, Frame, Parse
 from trunkline.wire.loose import as_raw, read_loose
@@ -29,7 +29,6 @@ from trunkline.wire.plain_completion import read_plain_completion
 from trunkline.wire.read import as_count, as_dict, as_index, as_name, as_text, dicts
 from trunkline.wire.reader import EventReader
 from trunkline.wire.repeated import ReasoningText, Repeated
-from trunkline.wire.usage import read_usage
 
 _NO_DELTA = Delta()
 MAX_CHOICES = 128
@@ -51,8 +50,7 @@ class ChatDecoder:
         self._whole = False  # a completion came, and nothing else
         self._pieces = False  # the answer comes in objects without choices
         self._pending: UpstreamError | None = None  # a task was begun; its answer may yet come
-        self._counted: Any = None
-        self._timed = False  # what is counted are llama.cpp's timings: so far, and only as long as there is no usage
+        self._counted = Counted(notes)
         self._kept: tuple[Any, ...] = _NONE_KEPT
 
     def feed(self, frames: list[Frame]) -> list[Event]:
@@ -96,8 +94,7 @@ class ChatDecoder:
         for state in self.states:
             state.fill(out)
             state.close(out)
-        usage = _read(self._counted)
-        if usage is not None:
+        if (usage := self._counted.usage) is not None:
             out.append(UsageReported(usage))
         return out
 
@@ -116,7 +113,7 @@ class ChatDecoder:
         """Read what comes after the end mark: nothing but usage counts."""
         self._notes.add("data_after_done", frame.line)
         if not isinstance(chunk, str) and chunk.usage is not None:
-            self._usage(chunk.usage)
+            self._counted.take(chunk.usage)
 
     def _chunk(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
         choices = chunk.choices
@@ -135,8 +132,9 @@ class ChatDecoder:
                 self._choice(choice, -1 if single else position, frame.line, out)
         elif chunk.finish_reason and type(chunk.finish_reason) is str and self._started:
             self._finish(self._state(0), chunk.finish_reason, frame.line, out)
-        if chunk.usage is not None:
-            self._usage(chunk.usage)
+        if chunk.usage is not None:  # llama.cpp, which has timings beside it, sends one for each choice
+            of_another = not choices and chunk.timings is not None and len(self.states) > 1
+            self._counted.take(chunk.usage, of_another=of_another)
         if chunk.x_groq is not None or chunk.usageMetadata is not None or chunk.timings is not None:
             self._counts(chunk, out)
         if choices is not None and self._started and (chunk.media is not None or chunk.images or chunk.videos):
@@ -255,7 +253,7 @@ class ChatDecoder:
             delta = _NO_DELTA
         if choice.usage or delta.usage:
             self._notes.add("usage_odd", line)
-            self._usage(choice.usage or delta.usage)
+            self._counted.take(choice.usage or delta.usage)
         if choice.error or delta.error:
             self._fail(read_error({"error": choice.error or delta.error}), out, line)
             return
@@ -288,30 +286,15 @@ class ChatDecoder:
             return Delta(content=text)
         return None
 
-    def _usage(self, value: Any) -> None:
-        """Keep the last usage with content, read at the end where it is whole: some send one with every chunk."""
-        told = as_dict(value)
-        whole = as_count(told.get("completion_tokens")) and as_count(told.get("prompt_tokens"))
-        usage = value if whole else read_usage(value)
-        if usage is None:
-            if told:
-                self._notes.add("usage_zero")
-            return
-        if self._counted is not None and not self._timed:
-            self._notes.add("usage_repeated")
-            if not whole:
-                usage = usage.after(_read(self._counted) or usage)
-        self._counted, self._timed = usage, False
-
     def _counts(self, chunk: Chunk, out: list[Event]) -> None:
         """Read usage in the places that single providers have for it."""
         if chunk.usageMetadata is not None:
-            self._usage(chunk.usageMetadata)
-        elif (self._counted is None or self._timed) and as_count(as_dict(chunk.timings).get("predicted_n")):
-            self._counted, self._timed = chunk.timings, True
+            self._counted.take(chunk.usageMetadata)
+        else:
+            self._counted.take_timings(chunk.timings)
         groq = as_dict(chunk.x_groq)
         if groq.get("usage"):
-            self._usage(groq.get("usage"))
+            self._counted.take(groq.get("usage"))
         if groq.get("error"):
             self._fail(read_error({"error": groq.get("error")}), out, 0)
 
@@ -324,10 +307,6 @@ class ChatDecoder:
         told = zip(_EXTRAS, said, kept, strict=True)
         if fields := {name: as_raw(new) for name, new, old in told if new and new != old}:
             out.append(Extras(fields))
-
-
-def _read(counted: Any) -> Usage | None:
-    return counted if isinstance(counted, Usage) else read_usage(counted)
 
 
 def _text_of(piece: Chunk) -> Any:

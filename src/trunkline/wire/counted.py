@@ -1,0 +1,49 @@
+"""What an upstream counted: usage that comes once, again and again, in parts, or for one choice after the other."""
+
+from typing import Any
+
+from trunkline.core.events import Usage
+from trunkline.core.notes import Notes
+from trunkline.wire.read import as_count, as_dict
+from trunkline.wire.usage import read_usage
+
+
+class Counted:
+    """Takes usage objects as they come."""
+
+    __slots__ = ("_notes", "_timed", "_told")
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._told: Any = None  # where it is whole it is read at the end: some send one with every chunk
+        self._timed = False  # they are llama.cpp's timings: so far, and only as long as there is no usage
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far."""
+        return _read(self._told)
+
+    def take(self, value: Any, *, of_another: bool = False) -> None:
+        """Take a usage object; `of_another`: of another choice than the one before."""
+        told = as_dict(value)
+        whole = as_count(told.get("completion_tokens")) and as_count(told.get("prompt_tokens"))
+        usage = value if whole else read_usage(value)
+        if usage is None:
+            if told:
+                self._notes.add("usage_zero")
+            return
+        if self._told is not None and not self._timed:
+            self._notes.add("usage_repeated")
+            former, later = _read(self._told), _read(usage) if of_another or not whole else None
+            if former and later:
+                usage = later.beside(former) if of_another else later.after(former)
+        self._told, self._timed = usage, False
+
+    def take_timings(self, value: Any) -> None:
+        """Take llama.cpp's timings, where they are all there is."""
+        if (self._told is None or self._timed) and as_count(as_dict(value).get("predicted_n")):
+            self._told, self._timed = value, True
+
+
+def _read(told: Any) -> Usage | None:
+    return told if isinstance(told, Usage) else read_usage(told)
