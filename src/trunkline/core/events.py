@@ -13,14 +13,12 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "functi
 
 ToolKind = Literal["function", "custom", "legacy"]
 """`legacy`: the upstream sent `function_call` in place of `tool_calls`."""
-_OF_PROMPT = (
-    "prompt_tokens", "cached_tokens", "cache_write_tokens", "cache_write_1h_tokens", "audio_input_tokens",
-    "image_input_tokens",
-)  # fmt: skip
-_OF_COMPLETION = (
-    "completion_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens",
+_INPUTS = ("cached_tokens", "cache_write_tokens", "audio_input_tokens", "image_input_tokens")
+_OUTPUTS = (
+    "reasoning_tokens", "audio_output_tokens", "image_output_tokens",
     "accepted_prediction_tokens", "rejected_prediction_tokens",
 )  # fmt: skip
+"""The kinds of tokens on each side; a token is of one kind at most."""
 
 
 class Usage(Struct, frozen=True):
@@ -44,17 +42,41 @@ class Usage(Struct, frozen=True):
     """What the upstream itself says the call cost, if it does."""
 
     def after(self, former: "Usage") -> "Usage":
-        """Give this later usage of the same call; what it does not tell, of prompt or completion, is the former's."""
-        untold = (() if self.prompt_tokens else _OF_PROMPT) + (() if self.completion_tokens else _OF_COMPLETION)
-        if not untold:
-            return self
-        whole = replace(self, **{name: getattr(former, name) for name in untold})
-        return replace(whole, total_tokens=max(whole.total_tokens, whole.prompt_tokens + whole.completion_tokens))
+        """Give this later usage of the same call; what it does not tell is the former's.
+
+        Kinds of tokens are taken over as far as their side has room for them: no token is paid twice.
+        """
+        prompt = self.prompt_tokens or former.prompt_tokens
+        completion = self.completion_tokens or former.completion_tokens
+        total = max(self.total_tokens, prompt + completion)  # of which reasoning may be beside the completion
+        cost = self.cost_microusd
+        if cost is None and total <= former.total_tokens:
+            cost = former.cost_microusd
+        return replace(
+            self,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            total_tokens=total,
+            cache_write_1h_tokens=self.cache_write_1h_tokens or former.cache_write_1h_tokens,
+            cost_microusd=cost,
+            **self._kinds(former, _INPUTS, prompt),
+            **self._kinds(former, _OUTPUTS, total - prompt),
+        )
+
+    def _kinds(self, former: "Usage", kinds: tuple[str, ...], count: int) -> dict[str, int]:
+        """Give the kinds that the former tells and this does not, on a side of so many tokens."""
+        taken, room = {}, count - sum(getattr(self, kind) for kind in kinds)
+        for kind in kinds:
+            tokens = min(getattr(former, kind), room)
+            if tokens > 0 and not getattr(self, kind):
+                taken[kind] = tokens
+                room -= tokens
+        return taken
 
     def beside(self, other: "Usage") -> "Usage":
         """Give the usage of two choices of one call: they have one prompt, and each its own completion."""
-        whole = replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_COMPLETION})
-        return replace(whole, total_tokens=whole.prompt_tokens + whole.completion_tokens)
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("completion_tokens", *_OUTPUTS)}
+        return replace(self, **sums, total_tokens=self.prompt_tokens + sums["completion_tokens"])
 
 
 class Started(Struct, frozen=True):

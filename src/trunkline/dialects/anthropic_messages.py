@@ -167,18 +167,16 @@ class Decoder(AnswerDecoder[_Event]):
         written = as_count(usage.cache_creation_input_tokens)
         prompt = as_count(usage.input_tokens) + cached + written
         if prompt < counted.prompt_tokens:
-            prompt, cached, written = counted.prompt_tokens, counted.cached_tokens, counted.cache_write_tokens
-        longer = as_count(as_dict(usage.cache_creation).get("ephemeral_1h_input_tokens"))
-        completion = max(as_count(usage.output_tokens), counted.completion_tokens)
-        self._counted = Usage(
+            prompt = cached = written = 0
+        told = Usage(
             prompt_tokens=prompt,
-            completion_tokens=completion,
-            total_tokens=prompt + completion,
+            completion_tokens=max(as_count(usage.output_tokens), counted.completion_tokens),
             cached_tokens=cached,
             cache_write_tokens=written,
-            cache_write_1h_tokens=max(longer, counted.cache_write_1h_tokens),
+            cache_write_1h_tokens=as_count(as_dict(usage.cache_creation).get("ephemeral_1h_input_tokens")),
             reasoning_tokens=as_count(as_dict(usage.output_tokens_details).get("thinking_tokens")),
         )
+        self._counted = told.after(counted)
 
 
 def _detail(kind: str, index: int, **members: str | None) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from trunkline.core.notes import Notes
 from trunkline.wire.read import as_count, as_dict
 from trunkline.wire.usage import read_usage
 
+_SUMS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
 
 class Counted:
     """Takes usage objects as they come."""
@@ -15,7 +17,7 @@ class Counted:
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._told: Any = None  # where it is whole it is read at the end: some send one with every chunk
+        self._told: Any = None  # where it is nothing but sums it is read at the end: some send one with every chunk
         self._timed = False  # they are llama.cpp's timings: so far, and only as long as there is no usage
 
     @property
@@ -26,17 +28,18 @@ class Counted:
     def take(self, value: Any, *, of_another: bool = False) -> None:
         """Take a usage object; `of_another`: of another choice than the one before."""
         told = as_dict(value)
-        whole = as_count(told.get("completion_tokens")) and as_count(told.get("prompt_tokens"))
-        usage = value if whole else read_usage(value)
+        sums = len(told) == len(_SUMS) and all(as_count(told.get(name)) for name in _SUMS)
+        usage = value if sums else read_usage(value)
         if usage is None:
             if told:
                 self._notes.add("usage_zero")
             return
         if self._told is not None and not self._timed:
             self._notes.add("usage_repeated")
-            former, later = _read(self._told), _read(usage) if of_another or not whole else None
-            if former and later:
-                usage = later.beside(former) if of_another else later.after(former)
+            if of_another or not sums or isinstance(self._told, Usage):
+                former, later = _read(self._told), _read(usage)
+                if former and later:
+                    usage = later.beside(former) if of_another else later.after(former)
         self._told, self._timed = usage, False
 
     def take_timings(self, value: Any) -> None:
