@@ -24,6 +24,7 @@ from trunkline.calls.admission import Admission, Watcher
 from trunkline.calls.billing import Billing
 from trunkline.calls.cached import Answers
 from trunkline.calls.chat import Targets
+from trunkline.calls.inbox import Inbox
 from trunkline.calls.job_accounts import JobAccounts, JobWatcher
 from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
@@ -112,9 +113,9 @@ class Application:
             config.storage.database.reveal() if config.storage.database else data_dir / "trunkline.db"
         )
         replica = f"{socket.gethostname()}:{secrets.token_hex(4)}"
-        leases, signals = SqlLeases(self._database), SqlSignals(self._database)
+        leases, self._inbox = SqlLeases(self._database), Inbox(SqlSignals(self._database))
         self._life = Life(leases, replica)
-        self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"), signals)
+        self._billing = Billing(SqlMoney(self._database), self._life, FileJournal(data_dir / "journal"), self._inbox)
         self.keys = Keys(SqlKeys(self._database), secret)
         pricing = Pricing(config.server.reserve_output_tokens, PriceBook(read_price_table))
         self._shared = _shared(config, self._database, place)
@@ -129,7 +130,7 @@ class Application:
         self._traces = traces.Traces(self._shared.traces)
         recorder = Tracer(files, self._traces)
         accounts = JobAccounts(self._billing, pricing, made)
-        self._open_calls = OpenCalls(leases, signals, self._life, self._traces.here)
+        self._open_calls = OpenCalls(leases, self._inbox, self._life, self._traces.here)
         parts = (config, secret, self.live, gate, targets, accounts, self._shared, self._database, replica, self._life)
         tracer = JobTracer(self._traces)
         self._media = MediaParts(*parts, self._open_calls, self._client, local, door, recorder, tracer.listener)
@@ -271,7 +272,7 @@ class Application:
 
     def _works(self) -> list[Work]:
         """Give what runs as long as the server does."""
-        works: list[Work] = [self._life.run, self._billing.run, self.keys.watch, self._shared.run, self._open_calls.run]
+        works: list[Work] = [self._life.run, self._billing.run, self.keys.watch, self._shared.run, self._inbox.run]
         works += [self._log.run] if self._log is not None else []
         works += [self.watch.run] if self.watch is not None else []
         works += [self._peers.run] if self._peers.place.count > 1 else []

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from trunkline.calls.admission import Admission
 from trunkline.calls.billing import Billing
+from trunkline.calls.inbox import Inbox
 from trunkline.calls.keys import Keys
 from trunkline.calls.life import Life
 from trunkline.calls.meter import Settlement, Tally
@@ -43,7 +44,7 @@ class Gateway:
     def __init__(self, database: Database, journal: Path) -> None:
         self.money = SqlMoney(database)
         self.life = Life(SqlLeases(database), "a")
-        self.billing = Billing(self.money, self.life, FileJournal(journal), SqlSignals(database))
+        self.billing = Billing(self.money, self.life, FileJournal(journal), Inbox(SqlSignals(database)))
         self.keys = Keys(SqlKeys(database), b"secret")
         pricing = Pricing(4096, PriceBook(read_price_table))
         self.admission = Admission(self.keys, self.billing, pricing, LocalRates(), lambda: True, ())

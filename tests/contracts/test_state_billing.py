@@ -99,7 +99,7 @@ async def test_an_allowance_at_rest_lets_the_next_call_in_at_once_and_is_not_sho
         assert await call(billing, key)
         for _ in range(8):
             await asyncio.sleep(TICK_S)
-            await billing.flush(listen=True)
+            await billing.flush()
         assert billing.try_reserve(key, PRICE, NOW) is not None
         assert (await sums(database))[1] > 0
         assert [spend.reserved for spend in await SqlMoney(database).spend(key.id, ["total", day_of(NOW)])] == [0, 0]

@@ -80,7 +80,7 @@ async def test_what_could_not_be_given_back_is_given_back_to_the_next_who_asks(
 
         with monkeypatch.context() as away:
             away.setattr(one._store, "book", fail)
-            await one._signals.send("money_wanted", key.id)
+            await one._inbox.send("money_wanted", key.id)
             async with asyncio.timeout(30):
                 while not one.trouble:  # noqa: ASYNC110 - it happens by the clock
                     await asyncio.sleep(0.01)

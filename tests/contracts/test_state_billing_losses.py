@@ -147,6 +147,7 @@ WORKER = """
 import asyncio, secrets, sys, time
 from pathlib import Path
 from trunkline.calls.billing import Billing
+from trunkline.calls.inbox import Inbox
 from trunkline.calls.life import Life
 from trunkline.core.keys import Key
 from trunkline.core.errors import GatewayError
@@ -160,7 +161,7 @@ async def main(url, journal, budget):
     database = Database.at(Path(url) if url.startswith("/") else url)
     life = Life(SqlLeases(database), secrets.token_hex(4))
     await life.begin()
-    billing = Billing(SqlMoney(database), life, FileJournal(Path(journal)), SqlSignals(database))
+    billing = Billing(SqlMoney(database), life, FileJournal(Path(journal)), Inbox(SqlSignals(database)))
     keys = [Key(id="key_1", name="a", budget=Budget(total=int(budget))), Key(id="key_2", name="b")]
 
     async def client(key):

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from trunkline.calls.billing import Billing
+from trunkline.calls.inbox import Inbox
 from trunkline.calls.job_accounts import JobAccounts
 from trunkline.calls.life import Life
 from trunkline.calls.pricing import Pricing
@@ -35,7 +36,7 @@ KEY = Key(id="key_1", name="a", budget=Budget(total=10**7))
 class Rig:
     def __init__(self, database: Database, journal: Path) -> None:
         self.jobs, self.money = SqlJobs(database), SqlMoney(database)
-        billing = Billing(self.money, Life(SqlLeases(database), "a"), FileJournal(journal), SqlSignals(database))
+        billing = Billing(self.money, Life(SqlLeases(database), "a"), FileJournal(journal), Inbox(SqlSignals(database)))
         self.accounts = JobAccounts(billing, Pricing(4096, PriceBook(read_price_table)))
 
     async def start(self, request: MediaRequest, price: Price | None, key: Key = KEY) -> Job:

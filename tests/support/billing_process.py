@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from trunkline.calls.billing import Billing
+from trunkline.calls.inbox import Inbox
 from trunkline.calls.life import Life
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key, KeyGroup
@@ -45,9 +46,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     async def process(on: Database) -> AsyncIterator[Billing]:
         life = Life(SqlLeases(on), f"p-{secrets.token_hex(4)}")
         await life.begin()
-        billing = Billing(SqlMoney(on), life, FileJournal(tmp_path / "journal"), SqlSignals(on))
+        inbox = Inbox(SqlSignals(on))
+        billing = Billing(SqlMoney(on), life, FileJournal(tmp_path / "journal"), inbox)
         await billing.sweep()
-        tasks = [asyncio.ensure_future(run) for run in (life.run(), billing.run())]
+        tasks = [asyncio.ensure_future(run) for run in (life.run(), inbox.run(), billing.run())]
         await asyncio.sleep(0)
         try:
             yield billing

@@ -16,18 +16,18 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from trunkline.calls.allowance import Allowance, Waiter, new_id, spent, unavailable
+from trunkline.calls.inbox import Inbox
 from trunkline.calls.life import Life
 from trunkline.calls.unbroken import unbroken
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
 from trunkline.core.money import DAY_MS, LedgerRow, day_of
-from trunkline.core.state import Ask, Journal, MoneyStore, Signals, StaleOwnerError, StorageError, UnstorableError
+from trunkline.core.state import Ask, Journal, MoneyStore, StaleOwnerError, StorageError, UnstorableError
 from trunkline.policy.budget import owners
 
 TICK_S = 0.25
 IDLE_TICKS = 240
 """An allowance that nobody used for so long gives back what is free, though nobody wants it."""
-LISTEN_TICKS = 2
 SWEEP_TICKS = 20
 PATIENCE_S = 5.0
 """How long a call waits for money that others hold without using it."""
@@ -61,11 +61,11 @@ class Batch(Struct, eq=False):
 class Billing:
     """Reservations and the ledger of a process: `sweep` at start, then `run`, which books the rest when cancelled."""
 
-    def __init__(self, store: MoneyStore, life: Life, journal: Journal, signals: Signals) -> None:
+    def __init__(self, store: MoneyStore, life: Life, journal: Journal, inbox: Inbox) -> None:
         self._store = store
         self._life = life
-        self._signals = signals
-        self._heard: set[str] = set()  # signals that were seen before
+        self._inbox = inbox
+        self._wanted: set[str] = set()  # whose money others have come to want
         self._journal = journal
         self._current: dict[str, Allowance] = {}
         self._all: set[Allowance] = set()
@@ -78,6 +78,7 @@ class Billing:
         self._written = True
         self._failed = False
         life.on_lost.append(self._lose)
+        inbox.listen(WANTED, lambda: any(a.id for a in self._all), lambda body: self._wanted.update(body.split()))
 
     @property
     def trouble(self) -> bool:
@@ -206,7 +207,7 @@ class Billing:
                     await asyncio.sleep(TICK_S)
                     for allowance in self._all:
                         allowance.look()
-                    await self.flush(listen=tick % LISTEN_TICKS == 0)
+                    await self.flush()
                     if tick % SWEEP_TICKS == 0:
                         await self.sweep()
         except BaseException as error:
@@ -216,8 +217,8 @@ class Billing:
                 self._journal.close()
             raise
 
-    async def flush(self, *, listen: bool = False, last: bool = False) -> None:
-        """Book what was settled, or keep it; give back what others want (`listen`), or all (`last`)."""
+    async def flush(self, *, last: bool = False) -> None:
+        """Book what was settled, or keep it; give back what others want, or all (`last`)."""
         async with self._flushing:
             self._write()
             if self._rows or self._costs:
@@ -227,7 +228,7 @@ class Billing:
                 while self._batches:
                     await self._book(self._batches[0])
                     self._batches.popleft()
-                wanted = await self._wanted() if listen and any(a.id for a in self._all) else set()
+                wanted, self._wanted = self._wanted, set()
                 rested = [a for a in self._all if a.id and not a.asking]
                 due = [a for a in rested if last or a.idle >= IDLE_TICKS or not wanted.isdisjoint(owners(a.key))]
                 if due:
@@ -240,17 +241,10 @@ class Billing:
         self._all = {allowance for allowance in self._all if not allowance.empty}
         self._current = {key_id: allowance for key_id, allowance in self._current.items() if allowance in self._all}
 
-    async def _wanted(self) -> set[str]:
-        """Give whose money others have come to want. Raises StorageError."""
-        recent = await self._signals.recent()
-        new = [signal.body for signal in recent if signal.topic == WANTED and signal.id not in self._heard]
-        self._heard = {signal.id for signal in recent}
-        return set(" ".join(new).split())
-
     async def _want(self, key: Key, tries: int) -> None:
         """Wait a little for what others hold of a key's budgets without using it, and tell them so now and then."""
         if tries % TELL_AGAIN == 0:
-            await self._signals.send(WANTED, " ".join(owners(key)))
+            await self._inbox.send(WANTED, " ".join(owners(key)))
         await asyncio.sleep(ASK_AGAIN_S)
 
     async def _book(self, batch: Batch) -> None:

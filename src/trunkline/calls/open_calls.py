@@ -1,23 +1,20 @@
 """The chat calls in flight, over all replicas: each process tells its own with its lease, and ends them when asked."""
 
-import asyncio
-import logging
 from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct
 
 from trunkline.calls.chat import ChatCall
+from trunkline.calls.inbox import Inbox
 from trunkline.calls.life import Life
 from trunkline.core.events import Failed
-from trunkline.core.state import Lease, Leases, Signals, StorageError
+from trunkline.core.state import Lease, Leases
 
 END_CALL = "end_call"
-LOOK_S = 1.0
 MOST_TOLD = 500
 """So many calls a process tells the others of, those that run longest; how many it has it tells always."""
 ENDED = Failed("cancelled", "The gateway's operator ended this call.", "invalid_request_error", 409)
-log = logging.getLogger(__name__)
 
 
 class OpenCall(Struct, frozen=True, kw_only=True):
@@ -69,15 +66,15 @@ class Entry(Struct, eq=False):
 class OpenCalls:
     """The calls of this process, and what others tell of theirs."""
 
-    def __init__(self, leases: Leases, signals: Signals, life: Life, traces: Callable[[], list[str]] = list) -> None:
+    def __init__(self, leases: Leases, inbox: Inbox, life: Life, traces: Callable[[], list[str]] = list) -> None:
         """`traces` gives the ids of those that this process keeps."""
         self._traces = traces
         self._leases = leases
-        self._signals = signals
+        self._inbox = inbox
         self._life = life
         self._entries: dict[ChatCall, Entry] = {}
-        self._done: set[str] = set()
         life.tell = self._tell
+        inbox.listen(END_CALL, self.__len__, self._end)
 
     def __len__(self) -> int:
         """Count the calls of this process."""
@@ -106,24 +103,8 @@ class OpenCalls:
         others = [each for each in await self.everywhere() if each.calls or each.count]
         if not any(each.count > len(each.calls) or _has(each, request_id) for each in others):
             return False
-        await self._signals.send(END_CALL, request_id)
+        await self._inbox.send(END_CALL, request_id)
         return True
-
-    async def run(self) -> None:
-        """End what others ask to be ended, until cancelled."""
-        while True:
-            await asyncio.sleep(LOOK_S)
-            if not self._entries:
-                continue
-            try:
-                recent = await self._signals.recent()
-            except StorageError as error:
-                log.warning("whether calls are to be ended is not known: %s", error)
-                continue
-            for signal in recent:
-                if signal.topic == END_CALL and signal.id not in self._done:
-                    self._end(signal.body)
-            self._done = {signal.id for signal in recent}
 
     def _end(self, request_id: str) -> bool:
         named = [entry for entry in self._entries.values() if entry.call.caller.request_id == request_id]
