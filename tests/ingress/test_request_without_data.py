@@ -1,5 +1,6 @@
 """Large requests are read and counted without the data of their pictures and PDFs, and say the same."""
 
+import base64
 import json
 from typing import Any
 
@@ -13,7 +14,7 @@ from trunkline.core.errors import GatewayError
 from trunkline.ingress.chat_size import check_size
 from trunkline.ingress.openai_chat import LARGE_BYTES, parse
 from trunkline.ingress.request_body import MOST_CUT, without_data
-from trunkline.policy.tokens import count_prompt
+from trunkline.policy.tokens import count_prompt, count_tokens
 
 DATA = "data:image/png;base64," + "QUJD" * 30_000
 AT_ONCE = {"type": "image_url", "image_url": {"url": DATA}}
@@ -36,10 +37,10 @@ def test_no_byte_of_a_picture_is_left() -> None:
     assert json.loads(small) == json.loads(body.replace(DATA.encode(), b"data:image/"))
 
 
-def test_no_byte_of_a_pdf_is_left_but_its_length() -> None:
+def test_of_a_pdf_the_pages_are_left() -> None:
     body = of(text("What is it?"), PDF, AT_ONCE, PDF)
-    small, pdf_chars = without_data(body)
-    assert pdf_chars == 2 * len(";base64," + "JVBE" * 30_000)
+    small, pdf_pages = without_data(body)
+    assert pdf_pages == 2 * 3
     read = json.loads(small)["messages"][0]["content"]
     assert read[1] == read[3] == {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf"}}
     assert read[2] == {"type": "image_url", "image_url": {"url": "data:image/"}}
@@ -55,8 +56,8 @@ def test_php_writes_slashes_with_a_backslash() -> None:
 @pytest.mark.parametrize("kind", ["text/csv", "application/json", "audio/wav", "application/zip"])
 def test_data_of_other_kinds_stays(kind: str) -> None:
     other = {"type": "file", "file": {"file_data": f"data:{kind};base64," + "QUJD" * 30_000}}
-    small, pdf_chars = without_data(of(other, PDF, other))
-    assert pdf_chars
+    small, pdf_pages = without_data(of(other, PDF, other))
+    assert pdf_pages
     assert json.loads(small)["messages"][0]["content"][::2] == [other, other]
 
 
@@ -72,7 +73,25 @@ def test_what_is_said_in_a_text_stays_as_it_is(said: str) -> None:
     small = json.loads(without_data(of(text(said + "!"), AT_ONCE, text("x" + said)))[0])
     first, _, last = small["messages"][0]["content"]
     assert last == text("x" + said)
-    assert first == text("data:image/" if said.startswith("data:image/") else said + "!")
+    assert first == text(said + "!")
+
+
+@pytest.mark.parametrize("begin", ["data:image/png;base64,", "data:application/pdf;base64,", "JVBERi0"])
+@pytest.mark.parametrize("blank", ["", " ", "\n  "])
+def test_a_text_that_begins_like_a_file_is_counted_as_text(begin: str, blank: str) -> None:
+    said = begin + " is what such a link begins with. " * 4000
+    for content in (said, [text(said)]):
+        body = json.dumps(
+            {"model": "m", "messages": [{"role": "user", "content": content}]}, separators=(",", ":" + blank)
+        )
+        assert count_prompt(parse(body.encode())) == 4 + count_tokens(said)
+
+
+def test_many_pdfs_are_looked_at_no_longer_than_a_few() -> None:
+    page = base64.b64encode(b"%PDF-1.7\n" + b"/Type /Page " * 10 + b"\x8a" * 700_000).decode()
+    pdf = {"type": "file", "file": {"file_data": "data:application/pdf;base64," + page}}
+    assert without_data(of(pdf))[1] == 10
+    assert without_data(of(*[pdf] * 9))[1] == 5 * 10 + 4 * 20
 
 
 @given(st.lists(st.text('"\\dat:image/,x', max_size=30), max_size=4))

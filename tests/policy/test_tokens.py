@@ -3,7 +3,9 @@
 import base64
 import itertools
 import json
+import random
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,12 +73,35 @@ SPELLINGS: list[Callable[[str], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("kilobytes", [20, 3000])
+def pdf(pages: int, page_bytes: int, *, packed: bool = False) -> bytes:
+    """A PDF of so many pages, as their objects stand in one, or in streams of objects."""
+    objects = [b"<</Type /Pages/Kids[%b]/Count %d>>" % (b"7 0 R " * pages, pages)]
+    objects += [b"<</Type /Page/Parent 1 0 R>>"] * pages
+    if packed:
+        stream = zlib.compress(b" ".join(objects))
+        objects = [b"<</Type /ObjStm/N 9/Filter/FlateDecode>>\nstream\r\n%b\nendstream" % stream]
+    filling = random.Random(3).randbytes(pages * page_bytes)
+    return b"%PDF-1.7\n" + b"\n".join(b"1 0 obj\n%b\nendobj" % each for each in (*objects, filling))
+
+
 @pytest.mark.parametrize("kind", ["application/pdf", "Application/PDF", ""])
 @pytest.mark.parametrize("part", SPELLINGS)
-def test_twelve_bytes_of_a_pdf_are_a_token(part: Callable[[str], dict[str, Any]], kind: str, kilobytes: int) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("pages", "page_bytes"), [(3, 100), (30, 5000), (4, 900_000)])
+def test_a_page_of_a_pdf_is_3000_tokens_however_large_it_is(
+    part: Callable[[str], dict[str, Any]], kind: str, pages: int, page_bytes: int, *, packed: bool
+) -> None:
+    assert counted(part(coded(pdf(pages, page_bytes, packed=packed), kind))) == pytest.approx(pages * 3000, abs=10)
+
+
+@pytest.mark.parametrize("kilobytes", [20, 3000])
+@pytest.mark.parametrize("kind", ["application/pdf", ""])
+@pytest.mark.parametrize("part", SPELLINGS)
+def test_where_no_page_is_seen_36_kilobytes_are_one(
+    part: Callable[[str], dict[str, Any]], kind: str, kilobytes: int
+) -> None:
     data = b"%PDF-1.7\n" + b"\x8a" * (kilobytes * 1000)
-    assert counted(part(coded(data, kind))) == pytest.approx(len(data) / 12, abs=10)
+    assert counted(part(coded(data, kind))) == pytest.approx(-(-len(data) // 36_000) * 3000, abs=10)
 
 
 @pytest.mark.parametrize("times", [1, 2000])

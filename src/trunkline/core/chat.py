@@ -23,8 +23,8 @@ class ChatRequest(Struct):
     """The client sent `functions`, so it reads `function_call`."""
     said: Raw | None = None
     """`messages` without the data of their pictures and PDFs, where that is less than all of them."""
-    pdf_chars: int = 0
-    """How many characters of PDFs `said` is without: they are counted by their length."""
+    pdf_pages: int = 0
+    """How many pages of PDFs `said` is without."""
 
     @property
     def words(self) -> Raw | None:

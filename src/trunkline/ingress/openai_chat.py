@@ -72,18 +72,18 @@ def parse(body: bytes) -> ChatRequest:
 
     Raises GatewayError (400) that names the member and what is allowed. Members that are not read here are kept.
     """
-    fields, said, pdf_chars = read_fields(body), None, 0
+    fields, said, pdf_pages = read_fields(body), None, 0
     if len(body) > LARGE_BYTES:
-        small, pdf_chars = without_data(body)
+        small, pdf_pages = without_data(body)
         if small is not body:
             body, said = small, read_fields(small).get("messages")
     try:
         read = _usual(body)
     except UNREADABLE:
-        return _by_member(fields, said, pdf_chars)
+        return _by_member(fields, said, pdf_pages)
     stream, options = read.stream or False, read.stream_options
     if options is not None and not stream:
-        return _by_member(fields, said, pdf_chars)
+        return _by_member(fields, said, pdf_pages)
     return ChatRequest(
         model=read.model,
         fields=fields,
@@ -94,11 +94,11 @@ def parse(body: bytes) -> ChatRequest:
         include_cost=options is not None and bool(options.include_cost),
         legacy_functions="functions" in fields and "tools" not in fields,
         said=said,
-        pdf_chars=pdf_chars,
+        pdf_pages=pdf_pages,
     )
 
 
-def _by_member(fields: dict[str, Raw], said: Raw | None, pdf_chars: int) -> ChatRequest:
+def _by_member(fields: dict[str, Raw], said: Raw | None, pdf_pages: int) -> ChatRequest:
     """Read the members one by one, to say which of them is wrong."""
     model = typed(fields, "model", STRING, "a string")
     if not model:
@@ -130,7 +130,7 @@ def _by_member(fields: dict[str, Raw], said: Raw | None, pdf_chars: int) -> Chat
         include_cost=bool(options and options.include_cost),
         legacy_functions="functions" in fields and "tools" not in fields,
         said=said,
-        pdf_chars=pdf_chars,
+        pdf_pages=pdf_pages,
     )
 
 

@@ -9,13 +9,17 @@ from msgspec import Raw
 
 from trunkline.core.errors import GatewayError
 from trunkline.wire.frame import UNREADABLE
+from trunkline.wire.pdf import PIECE_CHARS, count_pages, pages_of
 
 T = TypeVar("T")
 _fields = msgspec.json.Decoder(dict[str, Raw])
 PIECE_BYTES = 1 << 20
 MOST_CUT = 1000
+_MOST_LOOKED_AT = 4 << 20  # of PDFs in base64: it takes some 20 ms
 _DATA = b'"data:'
 _CUT = re.compile(rb'"data:(?:image\\?/|(?P<pdf>application\\?/pdf))')  # PHP writes `\/`
+_TEXT = re.compile(rb'"(?:content|text)"\s*:\s*$')
+_NAME_BYTES = 32
 _BACKSLASH = 0x5C
 STRING = msgspec.json.Decoder(str)
 
@@ -41,9 +45,9 @@ def read_fields(body: bytes) -> dict[str, Raw]:
 def without_data(body: bytes) -> tuple[bytes, int]:
     """Cut data URLs of pictures and PDFs, MOST_CUT at most, to their beginnings: JSON of the same form, but small.
 
-    Gives how many characters of PDFs are gone, too: what a PDF costs depends on its length.
+    Gives how many pages of PDFs are gone, too. What stands where a text belongs is text, whatever it looks like.
     """
-    pieces, start, end, pdf_chars = [], 0, 0, 0
+    pieces, start, end, pdf_pages, looked_at = [], 0, 0, 0, 0
     for _ in range(MOST_CUT):
         at = body.find(_DATA, end)
         end = body.find(b'"', at + len(_DATA))
@@ -52,11 +56,15 @@ def without_data(body: bytes) -> tuple[bytes, int]:
         url = _CUT.match(body, at)
         if url is None or body[at - 1] == _BACKSLASH or body[end - 1] == _BACKSLASH:
             continue  # of another kind, or said in a text
+        if _TEXT.search(body, max(0, at - _NAME_BYTES), at):
+            continue
         pieces.append(body[start : url.end()])
         start = end
         if url["pdf"]:
-            pdf_chars += end - url.end()
-    return (b"".join((*pieces, body[start:])) if pieces else body), pdf_chars
+            data = memoryview(body)[body.find(b",", url.end(), end) + 1 or url.end() : end]
+            pdf_pages += count_pages(data) if looked_at < _MOST_LOOKED_AT else pages_of(len(data))
+            looked_at += min(len(data), 2 * PIECE_CHARS)
+    return (b"".join((*pieces, body[start:])) if pieces else body), pdf_pages
 
 
 def is_utf8(body: bytes) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from trunkline.core.chat import ChatRequest
+from trunkline.wire.pdf import count_pages
 from trunkline.wire.read import as_dict, as_text
 
 _CJK = re.compile(
@@ -16,11 +17,10 @@ _IMAGE_TOKENS = 765
 _MEDIA_CHARS_PER_TOKEN = 64
 """Of sound and films in base64. Models take up to 32 tokens a second of them: 12 kbit/s, less than any has."""
 _PDF = ("data:application/pdf", "jvberi0")  # that is `%PDF-` in base64
-_PDF_CHARS_PER_BYTE = 4
-"""Of base64, for a byte of text: 12 bytes of a PDF are a token, and a page of 36 KB (ordinary ones have 50) is 3,000.
-
-Anthropic bills some 7,000 for three pages (its "PDF support"), OpenAI their texts and pictures, Gemini 258 a page.
-"""
+_PAGE_TOKENS = 3000
+"""Of a PDF. Anthropic bills some 7,000 for three pages (its "PDF support"), OpenAI their texts and pictures."""
+_TEXTS = ("content", "text")
+"""Members whose strings are text, whatever they look like."""
 _HEAD_CHARS = 200
 """Within them a data URL says what it is."""
 
@@ -69,12 +69,11 @@ def count_texts(value: Any) -> int:
 
 
 def count_prompt(request: ChatRequest) -> int:
-    """Count a request's messages: strings, 4 for each message, a flat number for each picture, files by length."""
+    """Count a request's messages: strings, 4 for each message, so many for each picture and page, files by length."""
     words = request.words
     messages = msgspec.json.decode(words) if words is not None else None
     count = TokenCount()
-    count.bytes = request.pdf_chars // _PDF_CHARS_PER_BYTE
-    extra = 0
+    extra = request.pdf_pages * _PAGE_TOKENS
     for message in messages if type(messages) is list else ():
         extra += 4 + _walk(message, count)
     return count.tokens + extra
@@ -92,7 +91,13 @@ def _walk(value: Any, count: TokenCount) -> int:
         return _IMAGE_TOKENS
     if "input_audio" in value:
         return len(as_text(as_dict(value["input_audio"]).get("data"))) // _MEDIA_CHARS_PER_TOKEN
-    return sum(_walk(item, count) for name, item in value.items() if name not in ("role", "type", "id"))
+    extra = 0
+    for name, item in value.items():
+        if name in _TEXTS and type(item) is str:
+            count.add(item)
+        elif name not in ("role", "type", "id"):
+            extra += _walk(item, count)
+    return extra
 
 
 def _string(value: str, count: TokenCount) -> int:
@@ -102,8 +107,9 @@ def _string(value: str, count: TokenCount) -> int:
     if head.startswith(("data:audio/", "data:video/")):
         return len(value) // _MEDIA_CHARS_PER_TOKEN
     if head.startswith(_PDF):
-        count.bytes += len(value) // _PDF_CHARS_PER_BYTE
-    elif head.startswith("data:") and ";base64," in head:  # a text, or as long as one
+        data = value.partition(",")[2] if head.startswith("data:") else value
+        return _PAGE_TOKENS * count_pages(memoryview(data.encode("ascii", "replace")))
+    if head.startswith("data:") and ";base64," in head:  # a text, or as long as one
         count.bytes += len(value) * 3 // 4
     else:
         count.add(value)
