@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Raw
 
-from trunkline.core.dialect import ChatDialect, Lone, Said
+from trunkline.core.dialect import ChatDialect, Decoder, Lone, Said
 from trunkline.core.events import Event, Failed, TextDelta, Usage, UsageReported
 from trunkline.core.notes import Notes
 from trunkline.core.quirk import EventFilter
@@ -166,7 +166,8 @@ class ChatLine:
     def _arrive(self, name: str, line: int) -> None:
         """Read on in the dialect that the framing tells."""
         if self.dialect.name != name:
-            self._switch(CHAT_DIALECTS[name], [], line)
+            dialect = CHAT_DIALECTS[name]
+            self._switch(dialect, self._decoder_of(dialect), line)
         self._certain = True
 
     def _run(self, frames: list[Frame]) -> list[Event]:
@@ -191,58 +192,67 @@ class ChatLine:
         return events
 
     def _begin(self, frames: list[Frame]) -> list[Event]:
-        """Read one frame at a time until it is certain what dialect the answer is in."""
-        events: list[Event] = []
+        """Read one frame at a time until it is certain what dialect the answer is in: until something is said."""
         for at, frame in enumerate(frames):
-            self._look(frame, frames, at)
-            events += self._decoder.feed([frame])
-            self._certain = self._certain or bool(events)
-            if self._certain:
+            other = self._look(frame)
+            events = self._decoder.feed([frame]) if other is None else self._try(other, frame, frames[at + 1 :])
+            if events:
+                self._certain = True
                 if self.dialect.lone is not None and self.checks is None and not self._filters:
                     self._short = self.dialect.lone(self._reader, self._decoder)
                 return events + self._decoder.feed(frames[at + 1 :])
-        return events
+        return []
 
-    def _look(self, frame: Frame, frames: list[Frame], at: int) -> None:
-        """Count comments, keep words for a message, recognise another dialect in the frame `at` its place."""
+    def _look(self, frame: Frame) -> ChatDialect | None:
+        """Count comments, keep words for a message, recognise another dialect."""
         if frame.kind == "comment":
             self.comments += 1
         elif frame.kind != "json":
             self._keep(frame)
-        elif type(frame.value) is Chunk and frame.value.choices is not None:
-            self._certain = True  # the usual answer of the usual dialect
-        else:
-            self._recognise(frame, frames[at:])
+        elif type(frame.value) is not Chunk or frame.value.choices is None:  # else the usual of the usual dialect
+            return self._recognise(frame)
+        return None
 
-    def _recognise(self, frame: Frame, frames: list[Frame]) -> None:
-        """Tell by a frame, the first of `frames`, in whose language the answer is, and read on in that one."""
+    def _recognise(self, frame: Frame) -> ChatDialect | None:
+        """Tell by a frame in whose language it is; None where that is ours, or nobody's."""
         large = len(frame.data) > _LARGE
         if large:
             frame.value = None  # nothing large is held twice
         value = as_dict(read_loose(frame.data, Notes()))
         other = recognise(value, self.dialect.name) if value else None
-        ours = bool(value) and other is None and self.dialect.recognises(value)
-        empty = not value
+        known = not value or other is not None or self.dialect.recognises(value)
         value.clear()
-        if other is not None:
-            self._switch(other, frames, frame.line)
-        elif large:
+        if large and other is None:
             self._reading().use(self.dialect.parse, [frame])
-        if ours or other is not None:
-            self._certain = True
-        elif not empty:
+        if not known:
             self._keep(frame)
+        return other
 
     def _keep(self, frame: Frame) -> None:
         if frame.data and len(self._unread) < _SHOWN_CHARS:
             self._unread = f"{self._unread} {plain_words(bytes(frame.data[:_SHOWN_CHARS]))}".strip()
 
-    def _switch(self, dialect: ChatDialect, frames: list[Frame], line: int) -> None:
+    def _try(self, dialect: ChatDialect, frame: Frame, rest: list[Frame]) -> list[Event]:
+        """Read a frame in the dialect it is in, and go on in that one if it says something: a ping may be a relay's."""
+        decoder = self._decoder_of(dialect)
+        try:
+            frame.value = dialect.parse(frame.data)
+        except UNREADABLE:
+            frame.value = None
+        events = decoder.feed([frame])
+        if events:
+            self._switch(dialect, decoder, frame.line)
+            self._reading().use(dialect.parse, rest)
+        return events
+
+    def _decoder_of(self, dialect: ChatDialect) -> Decoder:
+        decoder = dialect.decoder(self.notes, self._n, self._salt)
+        decoder.tools = self._decoder.tools
+        return decoder
+
+    def _switch(self, dialect: ChatDialect, decoder: Decoder, line: int) -> None:
         """Read on in the dialect that has arrived."""
         self.notes.add("dialect_recognised", line, dialect.name)
         self.dialect = dialect
-        tools = self._decoder.tools
-        self._decoder = dialect.decoder(self.notes, self._n, self._salt)
-        self._decoder.tools = tools
+        self._decoder = decoder
         self._normaliser = Normaliser(self.notes, ends_open=dialect.ends_open)
-        self._reading().use(dialect.parse, frames)

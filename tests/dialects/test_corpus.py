@@ -5,7 +5,7 @@ import random
 import pytest
 from corpus import Case, as_lines, cases, encode, run
 
-from trunkline.core.events import Event, Extras, Progress, ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
+from trunkline.core.events import Event, Extras, ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
 from trunkline.core.notes import Notes
 from trunkline.core.rules import RULES
 from trunkline.core.stream import Grammar
@@ -99,8 +99,7 @@ def said(events: list[Event], kinds: tuple[type, ...]) -> dict[str, str]:
     """All text by kind and choice."""
     texts: dict[str, str] = {}
     for event in events:
-        if isinstance(event, kinds) or (isinstance(event, Progress) and event.text):
-            name = "ReasoningDelta" if isinstance(event, Progress) else type(event).__name__  # as it is written
-            key = f"{name} {getattr(event, 'choice', 0)}"
+        if isinstance(event, kinds):
+            key = f"{type(event).__name__} {getattr(event, 'choice', 0)}"
             texts[key] = texts.get(key, "") + str(getattr(event, "text", "") or getattr(event, "arguments", ""))
     return texts

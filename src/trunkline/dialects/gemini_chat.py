@@ -111,8 +111,13 @@ class Decoder(AnswerDecoder[_Answer]):
             return False
         self.start(value.responseId or value.response_id, value.modelVersion or value.model_version)
         self.usage(_usage(usage) if usage else None)
-        for position, candidate in enumerate(value.candidates or ()):
-            self._candidate(candidate, position if candidate.index is None else candidate.index)
+        candidates = value.candidates or ()
+        for position, candidate in enumerate(candidates):
+            index = position if candidate.index is None else candidate.index
+            if self._n is not None and index >= self._n and len(candidates) > 1:
+                self.notes.add("choice_index_wrong", self.line)  # an answer too many
+            else:
+                self._candidate(candidate, index)
         if feedback and (feedback.blockReason or feedback.block_reason) and not value.candidates:
             self.finish("content_filter")
         return True

@@ -80,7 +80,7 @@ class ChatDecoder:
                     self._chunk(chunk, frame, out)
             elif frame.kind == "done" and not self._ended:
                 self._end(out)
-            elif frame.kind == "text" and frame.event in ERROR_EVENTS:
+            elif frame.kind == "text" and frame.event in ERROR_EVENTS and not self._ended:
                 self._fail(read_error(bytes(frame.data).decode("utf-8", "replace")), out, frame.line)
         return out
 
@@ -241,8 +241,8 @@ class ChatDecoder:
         if choice.tool_calls or choice.reasoning_content:
             aside = Delta(tool_calls=choice.tool_calls, reasoning_content=choice.reasoning_content)
             state.delta(aside, None, line, out)
-        elif choice.message is not None and choice.message is not delta and choice.message.images:
-            state.delta(Delta(images=choice.message.images), None, line, out)
+        elif choice.message is not None and delta is not None and choice.message is not delta:
+            self._beside(choice, choice.message, state, line, out)
         if delta is not None:
             state.delta(delta, choice.logprobs, line, out)
         self._rest(choice, delta, state, line, out)
@@ -268,6 +268,15 @@ class ChatDecoder:
         error = state.finish(word, line, out)
         if error is not None:
             self._fail(error, out, line)
+
+    @staticmethod
+    def _beside(choice: Choice, message: Delta, state: ChoiceReader, line: int, out: list[Event]) -> None:
+        """Read the message that stands beside a delta; at the end it may tell what no delta has told."""
+        said, delta = Delta(images=message.images), choice.delta or _NO_DELTA
+        if choice.finish_reason:
+            said.content = None if state.chars or delta.content else message.content
+            said.tool_calls = None if state.calls.pending or delta.tool_calls else message.tool_calls
+        state.delta(said, None, line, out)
 
     def _other_delta(self, choice: Choice, state: ChoiceReader, line: int) -> Delta | None:
         message = choice.message

@@ -14,7 +14,6 @@ from trunkline.core.events import (
     Extras,
     Failed,
     Finished,
-    Progress,
     ReasoningDelta,
     RefusalDelta,
     Started,
@@ -247,8 +246,6 @@ class ChunkEncoder:
             yield from self._strings(event.choice, b'{"refusal":', event.text, None)
         elif isinstance(event, ToolCallStarted | ToolCallDelta):
             yield from self._tool(event)
-        elif isinstance(event, Progress) and event.text:
-            yield from self._strings(0, b'{"reasoning_content":', event.text, None)
 
     def _whole(self, event: Event) -> bytes:
         """Write an event that is at most one chunk."""

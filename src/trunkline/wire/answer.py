@@ -63,7 +63,7 @@ class AnswerDecoder(ABC, Generic[S]):
                 self._object(frame)
             elif frame.kind == "done":
                 self.end()
-            elif frame.kind == "text" and frame.event in ERROR_EVENTS:
+            elif frame.kind == "text" and frame.event in ERROR_EVENTS and not self.ended:
                 self.line = frame.line
                 self.fail(read_error(bytes(frame.data).decode("utf-8", "replace")))
         return self._take()

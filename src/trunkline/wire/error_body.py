@@ -55,6 +55,7 @@ _NOT_TAKEN = re.compile(r"(image|audio) input is not supported|failed to parse (
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
 _NAME = re.compile(r"[a-z]+(_[a-z]+){1,6}", re.IGNORECASE)
+_PAGE = re.compile(r"<(html|body|!doctype)\b", re.IGNORECASE)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
@@ -179,8 +180,10 @@ def _message(text: str, body: dict[str, Any], outer: dict[str, Any], value: Any)
         texts = [f"{text}: {beside}" if beside and beside not in text else text]
     for candidate in (*texts, *(holder.get(name) for holder in (body, outer) for name in _MESSAGES)):
         if type(candidate) is str and candidate.strip():
+            page = _PAGE.search(candidate)
+            words = plain_words(candidate.encode("utf-8", "replace")) if page else candidate.strip()
             raw = as_dict(body.get("metadata")).get("raw")  # what the provider behind a relay said
-            return f"{candidate.strip()}: {raw}"[:_MOST_CHARS] if type(raw) is str else candidate.strip()[:_MOST_CHARS]
+            return f"{words}: {raw}"[:_MOST_CHARS] if type(raw) is str else words[:_MOST_CHARS]
     items = [*dicts(outer.get("detail")), *dicts(outer.get("errors"))]
     details = [as_text(item.get("msg")) or as_text(item.get("message")) for item in items]
     if any(details):

@@ -42,8 +42,9 @@ ERROR_EVENTS = frozenset(("error", "exception", "err"))
 """Names of events that tell of a failure, whatever their data are."""
 
 END_EVENTS = frozenset(
-    ("done", "end", "finish", "finished", "complete", "completed", "close", "message_end", "interaction.complete")
-)
+    ("done", "end", "finish", "finished", "complete", "completed", "close", "message_end", "interaction.complete",
+     "chat.end")
+)  # fmt: skip
 """Names of events that end an answer, when they have no data that does."""
 
 UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)

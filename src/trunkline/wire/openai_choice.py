@@ -198,14 +198,17 @@ class ChoiceReader:
         custom = fragment.custom is not None
         function = fragment.custom or fragment.function
         if function is None:
-            function = Function(fragment.name, fragment.arguments or fragment.parameters or fragment.input)
+            function = Function(fragment.name, fragment.arguments or None, fragment.parameters, fragment.input)
+        arguments = function.input if custom else function.arguments
+        if arguments is None:
+            arguments = function.parameters or function.input
         extra = {"extra_content": as_raw(fragment.extra_content)} if fragment.extra_content else None
         self.calls.feed(
             out,
             index=as_index(fragment.index),
             id=as_name(fragment.id),
             name=as_text(function.name),
-            arguments=function.input if custom else function.arguments,
+            arguments=arguments,
             line=line,
             kind="custom" if custom else "function",
             extra=extra,

@@ -15,6 +15,7 @@ class Function(Struct, gc=False):
 
     name: Any = None
     arguments: Any = None
+    parameters: Any = None
     input: Any = None
 
 

@@ -6,8 +6,8 @@ from typing import Literal
 from trunkline.wire.aws_events import PRELUDE_BYTES, is_prelude
 
 Framing = Literal["usual", "aws", "texts", "codes"]
-_LEAD = re.compile(rb"(?:[ \t]{0,32}(?::[^\r\n]{0,900})?(?:\r\n|\n|\r))*")  # empty lines and comments
-_LEAD_BEGUN = re.compile(rb"[ \t]{0,32}(?::[^\r\n]{0,900})?")
+_LEAD = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]{0,32}(?::[^\r\n]{0,900})?(?:\r\n|\n|\r))*")  # empty lines, comments
+_LEAD_BEGUN = re.compile(rb"\xef\xbb?|[ \t]{0,32}(?::[^\r\n]{0,900})?")
 _ID = re.compile(rb"(?:id:[^\r\n]{0,32}(?:\r\n|\n|\r))?")
 _ID_BEGUN = re.compile(rb"i|id|id:[^\r\n]{0,32}\r?")
 _TEXTS = re.compile(rb"event: ?(?:output|logs)[ \t]{0,32}[\r\n]")
@@ -18,7 +18,7 @@ _MOST_BYTES = 64
 
 
 def lead(data: bytes) -> int:
-    """Say how many bytes of empty lines and comments come before anything else."""
+    """Say how many bytes of a mark, empty lines and comments come before anything else."""
     found = _LEAD.match(data)
     return found.end() if found else 0
 

@@ -3,11 +3,13 @@
 from typing import Any
 
 from trunkline.wire.frame import END_EVENTS
-from trunkline.wire.openai_chunk import Choice, Chunk, Delta
+from trunkline.wire.mend import mend
+from trunkline.wire.openai_chunk import Choice, Chunk, Delta, ToolFragment
 from trunkline.wire.read import as_dict, as_text, dicts
 
 _TEXTS = ("content", "text", "answer", "result", "completion", "generated_text", "token", "textDelta", "delta",
           "generation", "textResponse", "outputText")  # fmt: skip
+_LISTS = ("results", "outputs", "responses", "generations")
 _ENDS = ("stop", "done", "is_end", "is_finished", "finished", "end", "close", "data")
 _LIMITS = ("stopped_limit", "truncated")
 _REASONING = frozenset(("reasoning", "reasoning-delta", "thinking"))
@@ -19,11 +21,12 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
     Known are the native streams of llama.cpp (`content`, `stop`), text-generation-inference (`token.text`,
     `details.finish_reason`), KoboldCpp (`token`), ERNIE (`result`, `is_end`), Dify (`answer`), Cohere's first API
     (`text`, `is_finished`), Anthropic's text completions (`completion`), watsonx (`results`), Llama on Bedrock
-    (`generation`) and Titan (`outputText`), RAGFlow (`data.answer`), Flowise (`event`, `data`), AnythingLLM
-    (`textResponse`, `close`), Replicate's predictions (`output`, `status`).
+    (`generation`), Mistral there (`outputs`) and Titan (`outputText`), Reka (`responses`), RAGFlow (`data.answer`),
+    Flowise (`event`, `data`), AnythingLLM (`textResponse`, `close`), Replicate's predictions (`output`, `status`).
     """
     text: str | None
-    inner = as_dict(value.get("data")) or next(dicts(value.get("results")), {})
+    inner = as_dict(value.get("data")) or next((item for name in _LISTS for item in dicts(value.get(name))), {})
+    inner = {**inner, **as_dict(inner.get("message"))}
     if any(type(inner.get(name)) is str for name in _TEXTS):
         value = {**value, **inner}
     token = as_dict(value.get("token"))
@@ -32,16 +35,18 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
     else:
         members = ("data",) if value.get("event") == "token" else _TEXTS
         text = next((value[name] for name in members if type(value.get(name)) is str), None)
-    names = ("finish_reason", "stop_reason", "completionReason")
+    names = ("finish_reason", "stop_reason", "completionReason", "stop_type")
     words = (as_dict(value.get("details")).get("finish_reason"), *(value.get(name) for name in names))
     reason = next(filter(None, map(as_text, words)), None)
     if text is None and (output := _output(value)):
         text, reason = output, reason or "stop"
     if reason is None and (any(value.get(name) is True for name in _ENDS) or as_text(value.get("event")) in END_EVENTS):
         reason = "length" if any(value.get(name) is True for name in _LIMITS) else "stop"
-    if text is None and (reason is None or not begun):
+    calls = [call for item in dicts(value.get("tool_calls")) if (call := mend(item, ToolFragment)) is not None]
+    if text is None and not calls and (reason is None or not begun):
         return None
     said = Delta(reasoning_content=text) if as_text(value.get("type")) in _REASONING else Delta(content=text)
+    said.tool_calls = calls or None
     return Chunk(
         choices=[Choice(index=0, delta=said, finish_reason=reason)],
         id=value.get("id"),
