@@ -22,7 +22,7 @@ from trunkline.storage.sql.tables import spend
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls wait for what others hold without using it, however long a busy machine takes; it comes when asked for."""
-    monkeypatch.setattr("trunkline.calls.billing.PATIENCE_S", 120.0)
+    monkeypatch.setattr("trunkline.calls.allowance.PATIENCE_S", 120.0)
     monkeypatch.setattr("trunkline.calls.billing.IDLE_TICKS", 10**9)
 
 

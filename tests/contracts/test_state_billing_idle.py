@@ -8,17 +8,21 @@ import pytest
 from billing_process import NOW, PRICE, Start, a_key, call, sums
 from sqlalchemy import text
 
+from trunkline.calls.billing import Billing
 from trunkline.core.errors import GatewayError
-from trunkline.core.keys import KeyGroup
-from trunkline.core.money import Budget
-from trunkline.core.state import StorageError
+from trunkline.core.keys import Key, KeyGroup
+from trunkline.core.money import Budget, day_of
+from trunkline.core.state import Ask, StorageError
 from trunkline.storage.sql.database import Database
+from trunkline.storage.sql.leases import SqlLeases
+from trunkline.storage.sql.money import SqlMoney
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls wait for what others hold without using it, however long a busy machine takes; it comes when asked for."""
-    monkeypatch.setattr("trunkline.calls.billing.PATIENCE_S", 30.0)
+    monkeypatch.setattr("trunkline.calls.allowance.SURE_S", 30.0)
+    monkeypatch.setattr("trunkline.calls.allowance.PATIENCE_S", 30.0)
     monkeypatch.setattr("trunkline.calls.billing.IDLE_TICKS", 10**9)
 
 
@@ -97,6 +101,63 @@ async def test_what_was_held_under_a_lost_lease_is_given_back_to_who_asks(
         await one.flush()
         one._lose()
         assert await call(two, key, 1599 * PRICE)
+    await other.close()
+
+
+async def reserved(billing: Billing, key: Key, what: str) -> None:
+    """Set money aside for a call or a job."""
+    await (billing.reserve(key, PRICE, NOW) if what == "call" else billing.reserve_job(key, PRICE, "job_1", NOW))
+
+
+@pytest.mark.parametrize("what", ["call", "job"])
+async def test_the_rest_of_a_call_that_has_just_ended_elsewhere_is_waited_for(
+    start: Start, database: Database, database_url: str | Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr("trunkline.calls.billing.TICK_S", 3600.0)  # it is booked when we say so
+    key, other, refused = a_key(total=PRICE), Database.at(database_url), asyncio.Event()
+    async with start(database) as one, start(other) as two:
+        hold = await one.reserve(key, PRICE, NOW)
+        want = two._want
+
+        async def wanting(*args: Any) -> None:
+            refused.set()
+            await want(*args)
+
+        monkeypatch.setattr(two, "_want", wanting)
+        asking = asyncio.ensure_future(reserved(two, key, what))
+        one.release(hold)
+        async with asyncio.timeout(30):
+            await refused.wait()
+            while not asking.done():
+                await one.flush()
+                await asyncio.sleep(0.01)
+        await asking
+    await other.close()
+
+
+@pytest.mark.parametrize("what", ["call", "job"])
+async def test_what_the_dead_hold_is_waited_for(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr("trunkline.storage.sql.money.STALLED_MS", 0)
+    monkeypatch.setattr("trunkline.calls.allowance.SURE_S", 0.0)
+    monkeypatch.setattr("trunkline.calls.billing.SWEEP_TICKS", 10**9)
+    key, holder = a_key(total=PRICE), await SqlLeases(database).acquire("dead", 1.0)
+    ask = Ask(reservation_id="res_1", holder=holder, key=key, day=day_of(NOW), must=PRICE, demand=0)
+    await SqlMoney(database).resize(ask)
+    async with start(database) as billing:
+        await reserved(billing, key, what)
+
+
+async def test_what_a_running_call_holds_elsewhere_is_not_waited_for_long(
+    start: Start, database: Database, database_url: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.calls.allowance.SURE_S", 0.1)
+    key, other = a_key(total=PRICE), Database.at(database_url)
+    async with start(database) as one, start(other) as two:
+        hold = await one.reserve(key, PRICE, NOW)
+        assert not await call(two, key)
+        one.release(hold)
     await other.close()
 
 

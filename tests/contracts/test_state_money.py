@@ -97,16 +97,29 @@ async def test_each_budget_of_key_and_group_limits(money: MoneyStore, period: st
     assert await booked(money, "key_2") == (0, 8, 0)
 
 
-async def test_an_allowance_grows_where_there_is_plenty_and_meets_the_demand_where_not(money: MoneyStore) -> None:
+async def test_an_allowance_grows_where_there_is_plenty_and_meets_the_demand_where_not(
+    money: MoneyStore, leases: Leases
+) -> None:
     key = a_key(total=1600)
-    assert (await money.resize(asked(key, "res_1", must=0, demand=1))).free == 100
-    assert (await money.resize(asked(key, "res_1", must=0, demand=300))).free == 300
-    assert (await money.resize(asked(key, "res_1", must=300, demand=0))).free == 1300 // 16
+    a, b = [await leases.acquire(name, 60) for name in "ab"]
+    assert (await money.resize(asked(key, "res_1", 0, 1, a))).free == 100
+    assert (await money.resize(asked(key, "res_1", 0, 300, a))).free == 300
+    assert (await money.resize(asked(key, "res_1", 300, 0, a))).free == 1300 // 16
     assert await booked(money, "key_1") == (0, 300, 0)  # what is spare no call holds
-    grant = await money.resize(asked(key, "res_2", must=0, demand=5000, holder="b#1"))
-    assert (grant.free, grant.elsewhere) == (1600 - 381, 81)
-    grant = await money.resize(asked(key, "res_1", must=300, demand=5000))
-    assert (grant.free, grant.elsewhere) == (81, 0)
+    grant = await money.resize(asked(key, "res_2", 0, 5000, b))
+    assert (grant.free, grant.elsewhere, grant.held) == (1600 - 381, 81, 381)
+    grant = await money.resize(asked(key, "res_1", 300, 5000, a))
+    assert (grant.free, grant.elsewhere, grant.held) == (81, 0, 1600 - 381)
+
+
+@pytest.mark.parametrize(("left_s", "coming"), [(60, 0), (1, 100), (-1, 100)])
+async def test_what_is_held_under_a_lease_that_was_not_renewed_comes_back(
+    money: MoneyStore, leases: Leases, left_s: float, coming: int
+) -> None:
+    key = a_key(total=100)
+    await money.resize(asked(key, "res_1", 100, 0, await leases.acquire("a", left_s)))
+    for grant in (await money.resize(asked(key, "res_2", 0, 1)), await money.reserve("res_3", key, DAY, 1, job_id="1")):
+        assert (grant.free, grant.elsewhere, grant.held) == (0, coming, 100)
 
 
 async def test_what_must_be_held_is_held_even_beyond_the_budget(money: MoneyStore) -> None:
@@ -178,7 +191,7 @@ async def test_a_settlement_dearer_than_reserved_is_booked_whole(money: MoneySto
     await money.reserve("res_1", key, DAY, 60, job_id="job_1")
     assert await money.settle("res_1", a_row(175, key, job_id="job_1"))
     assert await booked(money, "key_1") == (175, 0, 1)
-    assert (await money.reserve("res_2", key, DAY, 1, job_id="job_2")).free == 0
+    assert (await money.reserve("res_2", key, DAY, 1, job_id="job_2")).free == -75
 
 
 async def test_allowances_of_the_dead_are_swept(
@@ -222,8 +235,8 @@ async def test_days_and_months_are_counted_apart(money: MoneyStore) -> None:
     await money.book([a_row(9, key), a_row(100, key, started_ms=month_ago)], {})
     total, day, month = await money.spend("key_1", PERIODS)
     assert (total, day, month) == (Spend("total", 109, 0, 2), Spend(DAY, 9, 0, 1), Spend(DAY[:7], 9, 0, 1))
-    assert (await money.reserve("res_1", key, DAY, 2, job_id="1")).free == 0
-    assert (await money.reserve("res_2", key, day_of(month_ago), 10, job_id="2")).free == 0
+    assert (await money.reserve("res_1", key, DAY, 2, job_id="1")).free == 1
+    assert (await money.reserve("res_2", key, day_of(month_ago), 10, job_id="2")).free == -90
     assert (await money.reserve("res_3", key, DAY, 1, job_id="3")).free == 1
 
 

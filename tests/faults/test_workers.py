@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from gateway import Answer, chat, chunk, to_upstream
-from gateway_process import Home, Process
+from gateway_process import Books, Home, Process
 from media_gateway import media_of, numbered
 from raw_upstream import Peer, raw_upstream
+
+from trunkline.storage.sql.leases import SqlLeases
 
 pytestmark = pytest.mark.faults
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
@@ -159,6 +161,41 @@ async def test_a_killed_worker_takes_only_its_own_streams_and_is_started_again(t
             while len(await calls_by_worker(gate)) < 2:
                 assert (await gate.ask(chat())).status == 200
         assert "worker 0 ended (status -9); it is started again" in gate.log.read_text()
+
+
+async def test_what_killed_workers_held_of_a_budget_is_waited_for(tmp_path: Path) -> None:
+    held, price = Held(), {"input_per_mtok": 0, "output_per_mtok": 100}
+    models = {"m": {"targets": ["up:m"], "price": price}}
+    async with two_workers(tmp_path, held, models=models) as (home, gate):
+        key = await make_key(home, "--budget-usd", "0.001")  # one call's
+        stream = await gate.ask(chat(max_tokens=10, stream=True), authorization=f"Bearer {key}")
+        await heard(stream, b"begun")
+        async with home.books() as books:
+            dead = await names(books)
+            for pid in pids(gate):
+                os.kill(pid, signal.SIGKILL)
+            assert await text_of(stream) == "broken"
+            held.go_on.set()
+            async with asyncio.timeout(120):
+                while await names(books) & dead or len(await names(books)) < 2 or not await listens(gate):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            answer = await gate.ask(chat(max_tokens=10, stream=True), authorization=f"Bearer {key}")
+            assert answer.status == 200
+            assert (await text_of(answer)).endswith("data: [DONE]\n\n")
+            assert len(await books.rows(1)) == 1
+
+
+async def names(books: Books) -> set[str]:
+    """The living processes."""
+    return {lease.name for lease in await SqlLeases(books.database).alive()}
+
+
+async def listens(gate: Process) -> bool:
+    try:
+        await gate.get("/health")
+    except ConnectionError:
+        return False
+    return True
 
 
 async def test_jobs_and_embedded_models_are_reached_from_either(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections import deque
 
 from msgspec import Struct
@@ -11,12 +12,17 @@ from trunkline.core.keys import Key
 from trunkline.core.money import DAY_MS, day_of, dollars
 from trunkline.core.state import Grant, Kept
 
+SURE_S = 1.5
+"""So long a call waits for any money that others hold: they may have ceased to use it, or to live, just now."""
+PATIENCE_S = 10.0
+"""How long it waits for what they do not use, or hold under a lease that is not renewed (8 s, until it is swept)."""
+
 
 class Waiter(Struct, eq=False):
     """A call that waits for money."""
 
     amount: int
-    until: float
+    since: float
     future: asyncio.Future[None]
 
 
@@ -109,6 +115,12 @@ def unavailable() -> GatewayError:
     return GatewayError(
         "storage_unavailable", "the database is away; calls that cost money are refused until it is back"
     )
+
+
+def hopeless(grant: Grant, missing: int, since: float) -> bool:
+    """Tell whether what is missing cannot come, to a call that waits since then."""
+    waited_s = time.monotonic() - since
+    return waited_s >= PATIENCE_S or missing > (grant.held if waited_s < SURE_S else grant.elsewhere)
 
 
 def spent(grant: Grant, amount: int) -> GatewayError:

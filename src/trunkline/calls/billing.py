@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from trunkline.calls.allowance import Allowance, Waiter, new_id, spent, unavailable
+from trunkline.calls.allowance import Allowance, Waiter, hopeless, new_id, spent, unavailable
 from trunkline.calls.inbox import Inbox
 from trunkline.calls.life import Life
 from trunkline.calls.unbroken import unbroken
@@ -29,10 +29,10 @@ TICK_S = 0.25
 IDLE_TICKS = 240
 """An allowance that nobody used for so long gives back what is free, though nobody wants it."""
 SWEEP_TICKS = 20
-PATIENCE_S = 5.0
-"""How long a call waits for money that others hold without using it."""
-ASK_AGAIN_S = 0.1
-TELL_AGAIN = 10
+SWEEP_S = 1.0
+"""While calls wait for money, what the dead hold is looked for more often."""
+ASK_AGAIN_S = 0.25
+TELL_AGAIN = 4
 WANTED = "money_wanted"
 """The signal of a call that waits for money; its body is whose: the ids of a key and its group."""
 MOST_ROWS = 20_000
@@ -77,6 +77,7 @@ class Billing:
         self._tasks: asyncio.TaskGroup | None = None
         self._written = True
         self._failed = False
+        self._swept = 0.0
         life.on_lost.append(self._lose)
         inbox.listen(WANTED, lambda: any(a.id for a in self._all), lambda body: self._wanted.update(body.split()))
 
@@ -119,7 +120,7 @@ class Billing:
         if not key.budgeted:
             return Hold(0)
         allowance = self._allowance(key, now_ms // DAY_MS)
-        waiter = Waiter(amount, time.monotonic() + PATIENCE_S, asyncio.get_running_loop().create_future())
+        waiter = Waiter(amount, time.monotonic(), asyncio.get_running_loop().create_future())
         allowance.waiting.append(waiter)
         if not allowance.asking:
             allowance.asking = True
@@ -169,13 +170,13 @@ class Billing:
 
     async def reserve_job(self, key: Key, amount: int, job_id: str, now_ms: int) -> str:
         """Set money aside until the job is settled or released; gives the reservation's id. Raises as `reserve`."""
-        reservation_id, until = new_id(), time.monotonic() + PATIENCE_S
+        reservation_id, since = new_id(), time.monotonic()
         for tries in itertools.count():
             try:
                 grant = await unbroken(self._store.reserve(reservation_id, key, day_of(now_ms), amount, job_id=job_id))
                 if grant.free >= amount:
                     break
-                if not grant.elsewhere or time.monotonic() >= until:
+                if hopeless(grant, amount - grant.free, since):
                     raise spent(grant, amount)
                 await self._want(key, tries)
             except asyncio.CancelledError:
@@ -242,9 +243,11 @@ class Billing:
         self._current = {key_id: allowance for key_id, allowance in self._current.items() if allowance in self._all}
 
     async def _want(self, key: Key, tries: int) -> None:
-        """Wait a little for what others hold of a key's budgets without using it, and tell them so now and then."""
+        """Wait a little for what others hold of a key's budgets; now and then tell the living, and bury the dead."""
         if tries % TELL_AGAIN == 0:
             await self._inbox.send(WANTED, " ".join(owners(key)))
+        if time.monotonic() - self._swept > SWEEP_S:
+            await self.sweep()
         await asyncio.sleep(ASK_AGAIN_S)
 
     async def _book(self, batch: Batch) -> None:
@@ -304,12 +307,15 @@ class Billing:
                 batch.rows = None
 
     async def sweep(self) -> None:
-        """End the reservations of dead processes and book what they left in their journals; first of all at start."""
+        """Book what dead processes left in their journals and end their reservations; first of all at start."""
+        self._swept = time.monotonic()
         try:
-            await self._store.sweep()
-            with contextlib.closing(self._journal.left()) as segments:
-                for segment in segments:
-                    await self._book(Batch(None, segment, {}))
+            try:
+                with contextlib.closing(self._journal.left()) as segments:
+                    for segment in segments:
+                        await self._book(Batch(None, segment, {}))
+            finally:
+                await self._store.sweep()
         except (StorageError, OSError) as error:
             log.warning("what other processes left cannot be booked now: %s", error)
 
@@ -374,16 +380,15 @@ class Billing:
             return
         allowance.free += grant.free
         allowance.serve()
-        now = time.monotonic()
-        hopeless = [
+        refused = [
             waiter
             for waiter in asking
-            if not waiter.future.done() and (now >= waiter.until or waiter.amount > allowance.free + grant.elsewhere)
+            if not waiter.future.done() and hopeless(grant, waiter.amount - allowance.free, waiter.since)
         ]
-        if hopeless and allowance.free > 0:  # too little for them, though perhaps not for others elsewhere
+        if refused and allowance.free > 0:  # too little for them, though perhaps not for others elsewhere
             allowance.free = 0
             await self._store.book([], {allowance.id: allowance.kept(0)})
-        for waiter in hopeless:
+        for waiter in refused:
             if not waiter.future.done():  # it may have left meanwhile
                 allowance.waiting.remove(waiter)
                 waiter.future.set_exception(spent(grant, waiter.amount))

@@ -96,12 +96,14 @@ class Grant(Struct, frozen=True):
     """What the budgets gave: `free` micro-dollars beyond what must be held, more than the demand where there is plenty.
 
     Below zero: what must be held is more than the budgets have. When it is less than the demand, `short` says which
-    budget ends, and `elsewhere` is what other processes hold of it without using it: it comes back within a second.
+    budget ends, and `held` is what processes hold of it for their calls. `elsewhere` is the part of that which comes
+    back: what they do not use (within a second), and all that is held by one whose lease was not renewed.
     """
 
     free: int
     short: str = ""
     elsewhere: int = 0
+    held: int = 0
 
 
 class Kept(Struct, frozen=True):
@@ -128,7 +130,7 @@ class MoneyStore(Protocol):
         """
 
     async def reserve(self, reservation_id: str, key: Key, day: str, amount: int, *, job_id: str) -> Grant:
-        """Set money aside for a job, until it is settled or released; `free` is the amount, or 0: not reserved."""
+        """Set money aside for a job, until it is settled or released; `free` is less than the amount: not reserved."""
 
     async def settle(self, reservation_id: str, row: LedgerRow) -> bool:
         """End a job's reservation, book its row and mark the job as billed; False, and nothing done: it had ended."""

@@ -7,7 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from msgspec import Struct, structs
-from sqlalchemy import Insert, and_, bindparam, delete, exc, exists, func, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Insert,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exc,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from trunkline.core.jobs import UNFINISHED
 from trunkline.core.keys import Key
@@ -46,7 +59,9 @@ SET = (
 FORGOTTEN_MS = 600_000
 """After this long a reservation of a job that is no more is ended."""
 STALLED_MS = 5_000
-"""So long after its lease a process keeps what it has reserved."""
+"""So long after its lease a process keeps what it has reserved: if it only stalls, it makes its calls yet."""
+DOUBTED_MS = 1_750
+"""A lease that has less left was not renewed when it should have been (`calls.life`)."""
 KEPT_MS = 7 * 24 * 3600 * 1000
 """So long it is remembered that a reservation ended."""
 Place = tuple[str, str]
@@ -113,8 +128,9 @@ class SqlMoney:
     async def reserve(self, reservation_id: str, key: Key, day: str, amount: int, *, job_id: str) -> Grant:
         async with self._database.write() as connection:
             rooms = await _rooms(connection, key, day, 0)
-            if any(room < amount for _, room in rooms):
-                return await _too_little(connection, reservation_id, rooms, 0, amount)
+            free = min((room for _, room in rooms), default=amount)
+            if free < amount:
+                return await _too_little(connection, reservation_id, rooms, free, amount)
             await _open(connection, reservation_id, key, day, Kept(amount), job_id=job_id)
             await _count(connection, _places(budget.owners(key), day, reserved=amount))
             return Grant(amount)
@@ -136,11 +152,7 @@ class SqlMoney:
             return await _end(connection, reservation_id, "released")
 
     async def sweep(self) -> int:
-        # a process that has begun a new life, or stalls for a little longer than its lease, makes its calls yet
-        alive = exists().where(
-            leases.c.until_ms > now_ms() - STALLED_MS, reservations.c.holder.like(leases.c.name + "#%")
-        )
-        of_the_dead = and_(reservations.c.job_id == "", not_(alive))
+        of_the_dead = and_(reservations.c.job_id == "", ~_leased(-STALLED_MS))
         unfinished = select(jobs.c.id).where(jobs.c.state.in_(UNFINISHED))
         of_no_job = and_(
             reservations.c.job_id != "",
@@ -278,15 +290,24 @@ async def _too_little(
 ) -> Grant:
     """Say which budget ends, and how much of what it has given others do not use."""
     short = [limit for limit, room in rooms if room < wanted]
-    elsewhere = []
+    amount, spare = reservations.c.amount_microusd, reservations.c.spare_microusd
+    coming = case((_leased(DOUBTED_MS), spare), else_=amount)
+    sums = []
     for owner in {limit.owner_id for limit in short}:
-        query = select(func.coalesce(func.sum(reservations.c.spare_microusd), 0)).where(
+        query = select(func.coalesce(func.sum(coming), 0), func.coalesce(func.sum(amount), 0)).where(
             reservations.c.state == "open",
+            reservations.c.job_id == "",
             reservations.c.id != own,
             or_(reservations.c.key_id == owner, reservations.c.group_id == owner),
         )
-        elsewhere.append(int((await connection.execute(query)).scalar_one()))
-    return Grant(free, short[0].name, min(elsewhere))
+        sums.append((await connection.execute(query)).one())
+    elsewhere, held = (int(min(column)) for column in zip(*sums, strict=True))
+    return Grant(free, short[0].name, elsewhere, held)
+
+
+def _leased(more_ms: int) -> ColumnElement[bool]:
+    """Say that the lease of a reservation's holder runs for longer than this; it may have begun a new life."""
+    return exists().where(leases.c.until_ms > now_ms() + more_ms, reservations.c.holder.like(leases.c.name + "#%"))
 
 
 def _places(
