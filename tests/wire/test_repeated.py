@@ -1,6 +1,7 @@
 """Chunks that are compared in place of being read: what comes out is the same."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
@@ -50,8 +51,16 @@ def chunk(delta: str, **members: Any) -> bytes:
     return f'{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]{more}}}'.encode()
 
 
-def test_what_differs_only_in_its_text_is_compared() -> None:
+def begun() -> Callable[[bytes], Any]:
+    """Give the parser of a stream whose first words have gone by: they wait for nothing to be learned."""
     parse = Repeated().parse
+    assert isinstance(parse(chunk('{"role":"assistant","content":""}')), Chunk)
+    assert isinstance(parse(chunk('{"content":"first"}')), Chunk)
+    return parse
+
+
+def test_what_differs_only_in_its_text_is_compared() -> None:
+    parse = begun()
     assert isinstance(parse(chunk('{"content":"a"}')), Chunk)
     assert parse(chunk(r'{"content":"b \"\u00e9\ud83d\ude00"}')) == 'b "é😀'
     assert isinstance(parse(chunk('{"content":5}')), Chunk)
@@ -65,7 +74,7 @@ def test_what_differs_only_in_its_text_is_compared() -> None:
 
 
 def test_padding_of_any_length_is_no_difference() -> None:
-    parse = Repeated().parse
+    parse = begun()
     assert isinstance(parse(chunk('{"content":"a"}', obfuscation="xx")), Chunk)
     assert parse(chunk('{"content":"b"}', obfuscation="xxxxx")) == "b"
     trap = chunk(json.dumps({"content": '"},"finish_reason":null}],"obfuscation":"y'}), obfuscation="z")
@@ -73,7 +82,7 @@ def test_padding_of_any_length_is_no_difference() -> None:
 
 
 def test_a_member_of_the_same_name_elsewhere_is_not_the_text() -> None:
-    parse = Repeated().parse
+    parse = begun()
     for text in "abc":
         found = parse(chunk(f'{{"content":"{text}"}}', content="whole answer"))
         assert found == text or found.choices[0].delta.content == text

@@ -152,8 +152,8 @@ class Repeated:
         delta = chunk.choices[0].delta if chunk.choices else None
         if delta is None or not (delta.content or delta.reasoning_content):
             return
-        begun, self._begun = self._begun, True
-        if delta.role and not begun:  # the others are seldom like the first, and its client waits
+        if not self._begun:  # its client waits, and the others are seldom like it
+            self._begun = True
             return
         kind = str if delta.content else ReasoningText
         shape = _Shape(kind)
