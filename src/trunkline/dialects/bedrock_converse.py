@@ -279,8 +279,8 @@ def _part(part: Part) -> dict[str, Any]:
 
 
 def recognises(value: dict[str, Any]) -> bool:
-    """Every event is an object with one member, its type; a whole answer has an output with a message."""
-    return (not _EVENTS.isdisjoint(value) and len(value) == 1) or (
+    """Every event is a member named as its type, mostly alone; a whole answer has an output with a message."""
+    return (not _EVENTS.isdisjoint(value) and (len(value) == 1 or "metadata" not in value)) or (
         type(as_dict(value.get("output")).get("message")) is dict and as_text(value.get("stopReason")) != ""
     )
 

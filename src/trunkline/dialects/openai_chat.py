@@ -48,6 +48,7 @@ class ChatDecoder:
         """Of the choices that have come."""
         self._started = self._ended = self._failed = False
         self._whole = False  # a completion came, and nothing else
+        self._messages = False  # a message has come in place of a delta
         self._pieces = False  # the answer comes in objects without choices
         self._pending: UpstreamError | None = None  # a task was begun; its answer may yet come
         self._counted = Counted(notes)
@@ -281,7 +282,8 @@ class ChatDecoder:
     def _other_delta(self, choice: Choice, state: ChoiceReader, line: int) -> Delta | None:
         message = choice.message
         if message is not None:
-            if state.repeats(message.content):
+            told, self._messages = self._messages, True
+            if state.repeats(message.content) or (not told and state.repeats(message.content, 1)):
                 self._notes.add("content_cumulative", line)
                 message.content = message.reasoning_content = message.reasoning = None
             return message

@@ -106,7 +106,7 @@ def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:
     if type(capital.get("Choices")) is list:
         return as_dict(_lowered(capital))
     inners = (value.get(name) for name in _AROUND)
-    return next((inner for inner in map(_object, inners) if type(inner.get("choices")) is list), None)
+    return next((inner for inner in map(_object, inners) if type(inner.get("choices")) in (list, dict)), None)
 
 
 def _lowered(value: Any) -> Any:

@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields
 
+from trunkline.wire.read import as_number
+
 S = TypeVar("S", bound=Struct)
 _UNREADABLE = (msgspec.ValidationError, RecursionError)
 
@@ -49,6 +51,14 @@ def _mend(value: Any, hint: Any) -> Any:
         return [item for item in (_mend(each, inner) for each in items) if item is not None]
     if isinstance(hint, type) and issubclass(hint, Struct):
         return mend(value, hint)
+    return _plain(value, hint)
+
+
+def _plain(value: Any, hint: Any) -> Any:
+    """Give a value that is no list and no object; some write whole numbers as `7.0` or `"7"`."""
+    if hint is int:
+        number = as_number(value)
+        return int(number) if number is not None and number.is_integer() else None
     try:
         return msgspec.convert(value, hint)
     except _UNREADABLE:

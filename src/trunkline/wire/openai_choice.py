@@ -318,10 +318,10 @@ class ChoiceReader:
             self._notes.add("content_cumulative")
         return watch if watch.found else None
 
-    def repeats(self, content: Any) -> bool:
-        """Say whether a whole message tells again what was said in pieces."""
+    def repeats(self, content: Any, least: int = _LONG) -> bool:
+        """Say whether a whole message tells again what was said in pieces, of `least` characters in all."""
         said = "".join(self.recent)
-        return type(content) is str and len(content) == self.chars >= _LONG and content.endswith(said)
+        return type(content) is str and len(content) == self.chars >= least and content.endswith(said)
 
 
 def _name_of(url: str) -> str:

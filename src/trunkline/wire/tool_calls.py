@@ -245,6 +245,9 @@ class ToolCalls:
             call.sofar = arguments.lstrip()
         elif call.grows and sofar.startswith(arguments):
             return ""
+        elif arguments == sofar:
+            call.doubt = arguments
+            return ""
         elif not (arguments.startswith(sofar) and len(arguments) > len(sofar)):
             call.sofar = None
         elif call.grows or doubt or sofar.rstrip()[-1] not in ":[,":
