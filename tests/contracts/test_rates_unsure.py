@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import product
 
@@ -14,6 +14,7 @@ from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key, Rates
 from trunkline.core.money import Budget
 from trunkline.core.rates import Passed, Verdict
+from trunkline.storage.shared.valkey import connect
 from trunkline.storage.shared.valkey_rates import END, TAKE, ValkeyRates
 
 pytestmark = pytest.mark.scale
@@ -154,6 +155,83 @@ async def test_whoever_leaves_before_the_answer_holds_nothing(
         async with asyncio.timeout(60):
             while not await free(witness, key):  # noqa: ASYNC110 - counted elsewhere
                 await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def limited(url: str, *rights: str) -> AsyncIterator[tuple[str, Callable[..., Awaitable[None]]]]:
+    """Give a way in for a user with some rights, and what changes them."""
+    admin, _ = connect(url)
+
+    async def let(*rights: str) -> None:
+        await admin.acl_setuser("limited", enabled=True, passwords="+word", keys="*", commands=rights)
+
+    await let(*rights)
+    try:
+        yield url.replace("://", "://limited:word@"), let
+    finally:
+        await admin.acl_deluser("limited")
+        await admin.aclose()
+
+
+async def until(happens: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not happens():  # noqa: ASYNC110 - counted elsewhere
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("refused", ["-@scripting", "-zadd"])
+async def test_a_valkey_that_refuses_to_count_is_away_until_it_counts_again(
+    valkey_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    caplog.set_level("WARNING")
+    key, tries = a_key(tokens=1000, streams=2), 0
+    async with counting(valkey_url) as witness, limited(valkey_url, "+@all") as (url, let), counting(url) as rates:
+        asked = rates._counts_again
+
+        async def counted() -> bool:
+            nonlocal tries
+            tries += 1
+            return await asked()
+
+        monkeypatch.setattr(rates, "_counts_again", counted)
+        _, early = await stream(rates, key, 90)
+        await let("+@all", refused)
+        rates.end(early, 30)
+        await until(lambda: rates.away)
+        while tries < 20:
+            assert rates.away
+            _, passed = await stream(rates, key, 90)
+            rates.end(passed, 30)
+            await asyncio.sleep(0.01)
+        assert sum(map(len, rates._ended.values())) == 1
+        await let("+@all")
+        await until(lambda: not rates.away)
+        assert [message.partition(";")[0] for message in caplog.messages] == ["Valkey is away", "Valkey is back"]
+        verdict, passed = await stream(rates, key)
+        assert verdict.tokens is not None
+        assert verdict.tokens.remaining == 1000 - 30
+        rates.end(passed, 0)
+        async with asyncio.timeout(60):
+            while await free(witness, key) < 2:  # noqa: ASYNC110 - counted elsewhere
+                await asyncio.sleep(0.02)
+
+
+async def test_a_key_that_valkey_cannot_count_keeps_no_other_from_being_counted(
+    valkey_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd, key = a_key(streams=5), a_key(tokens=100)
+    async with counting(valkey_url) as rates:
+        _, passed = await stream(rates, key, 90)
+        await rates._redis.set(f"trunkline:rate:{{{odd.id}}}:open:{rates._process}", "of another type")
+        _, strange = await stream(rates, odd, 90)
+        assert rates.away
+        rates.end(passed, 30)
+        rates.end(strange, 30)
+        await until(lambda: not rates.away)
+        verdict, _ = await stream(rates, key)
+        assert verdict.tokens is not None
+        assert verdict.tokens.remaining == 70
+    assert [message for message in caplog.messages if f"refuses the ends of 1 calls of key {odd.id}" in message]
 
 
 async def test_what_valkey_forgot_is_not_taken_off(valkey_url: str) -> None:

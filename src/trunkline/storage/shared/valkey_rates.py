@@ -23,6 +23,9 @@ KEPT_S = 120
 """How long windows and calls are remembered: until nothing can be corrected, and nothing runs late."""
 REFUSED_S = 20
 """The same of calls that were not let in: there may be very many."""
+MOST = 10**9
+NOBODY = "nobody"
+"""Whose calls show whether Valkey counts: it may answer, and refuse scripts or writes."""
 KINDS: tuple[RateKind, ...] = ("requests", "tokens", "images")
 log = logging.getLogger(__name__)
 
@@ -39,9 +42,9 @@ local function forget(w)
 end
 local function add(w, at, n)
   if n == 0 then return end
+  redis.call('ZADD', w .. ':z', at, at)
   redis.call('HINCRBY', w, at, n)
   redis.call('HINCRBY', w, 't', n)
-  redis.call('ZADD', w .. ':z', at, at)
   redis.call('EXPIRE', w, {KEPT_S})
   redis.call('EXPIRE', w .. ':z', {KEPT_S})
 end
@@ -140,6 +143,9 @@ class ValkeyRates:
 
     def __init__(self, url: str, *, fail_closed: bool = True) -> None:
         self._redis, self._errors = connect(url)
+        from redis.exceptions import ResponseError  # noqa: PLC0415 - an extra, which `connect` has found
+
+        self._refusal = ResponseError
         self._take = self._redis.register_script(TAKE)
         self._end = self._redis.register_script(END)
         self._process = secrets.token_hex(8)
@@ -155,20 +161,11 @@ class ValkeyRates:
     async def take(self, key: Key, *, tokens: int, images: int, streams: int) -> tuple[Verdict, Passed]:
         rates = key.rates
         limits = (rates.requests, rates.tokens, rates.images, rates.streams)
-        arguments = [-1 if limit is None else limit for limit in limits]
         if self.away:
             return self._uncounted(key, Passed(key.id, 0, tokens, 0))
         passed = Passed(key.id, next(self._numbers), tokens, streams)
-        taking: asyncio.Future[bytes] = asyncio.ensure_future(
-            self._take(
-                keys=[
-                    *(_window(key.id, kind) for kind in KINDS),
-                    _streams(key.id),
-                    f"{_calls(key.id, self._process)}{passed.mark}",
-                ],
-                args=[*arguments, 1, tokens, images, streams, self._process, passed.mark],
-            )
-        )
+        arguments = [-1 if limit is None else limit for limit in limits]
+        taking = asyncio.ensure_future(self._count(key.id, passed.mark, (*arguments, 1, tokens, images, streams)))
         try:
             short, wait, _, *left = map(int, (await asyncio.shield(taking)).split())
         except asyncio.CancelledError:  # whoever leaves now may be counted
@@ -181,6 +178,13 @@ class ValkeyRates:
             kinds: tuple[RateKind, ...] = (*KINDS, "streams")
             return Verdict(kinds[short - 1], limits[short - 1] or 0, wait * SLOT_S), passed
         return Verdict(requests=_left(rates.requests, left[0:2]), tokens=_left(rates.tokens, left[2:4])), passed
+
+    async def _count(self, key_id: str, mark: int, arguments: tuple[int, ...]) -> bytes:
+        """Let Valkey say whether a call may pass: by four limits, for four amounts."""
+        windows = (_window(key_id, kind) for kind in KINDS)
+        keys = (*windows, _streams(key_id), f"{_calls(key_id, self._process)}{mark}")
+        answer: bytes = await self._take(keys=keys, args=(*arguments, self._process, mark))
+        return answer
 
     def check(self, key: Key) -> None:
         if self.away and self._fail_closed and key.budgeted:
@@ -221,8 +225,8 @@ class ValkeyRates:
                 tasks.create_task(self._beat())
                 while True:
                     await self._news.wait()
-                    if not await self._hand_in():
-                        await asyncio.sleep(BEAT_S)
+                    if self.away or not await self._hand_in():
+                        await asyncio.sleep(BEAT_S)  # `_beat` does it, when Valkey is back
         finally:
             await self._hand_in()
 
@@ -234,23 +238,34 @@ class ValkeyRates:
         while True:
             try:
                 await self._redis.set(f"trunkline:alive:{self._process}", 1, ex=ALIVE_S)
+                if self.away and await self._counts_again():
+                    log.warning("Valkey is back")
+                    self.away = False
             except self._errors as error:
                 self._lost(error)
-            else:
-                if self.away:
-                    log.warning("Valkey is back")
-                self.away = False
             await asyncio.sleep(BEAT_S)
 
-    async def _hand_in(self) -> bool:
-        """Tell Valkey which calls have ended; False: it is away, and all is kept."""
+    async def _counts_again(self) -> bool:
+        """Count a call of nobody's, and hand in all calls that have ended: while that fails, Valkey is away."""
+        mark = next(self._numbers)
+        await self._count(NOBODY, mark, (*(MOST,) * 4, 1, 1, 1, 0))
+        await self._tell(NOBODY, {mark: -1})
+        return await self._hand_in(proven=True)
+
+    async def _hand_in(self, *, proven: bool = False) -> bool:
+        """Tell Valkey which calls have ended; False: it is away, and all is kept.
+
+        What it refuses though it is `proven` to count is let go: it would be refused for ever.
+        """
         self._news.clear()
         while self._ended:
             key_id, ended = self._ended.popitem()
-            keys = (_window(key_id, "tokens"), _streams(key_id), _calls(key_id, self._process))
             try:
-                await self._end(keys=keys, args=(self._process, *itertools.chain(*ended.items())))
+                await self._tell(key_id, ended)
             except BaseException as error:
+                if proven and isinstance(error, self._refusal):
+                    log.error("Valkey refuses the ends of %d calls of key %s: %s", len(ended), key_id, error)  # noqa: TRY400
+                    continue
                 self._ended.setdefault(key_id, {}).update(ended)  # what was heard all the same does not count twice
                 self._news.set()
                 if not isinstance(error, self._errors):
@@ -258,6 +273,11 @@ class ValkeyRates:
                 self._lost(error)
                 return False
         return True
+
+    async def _tell(self, key_id: str, ended: dict[int, int]) -> None:
+        """Tell Valkey which calls of a key have ended."""
+        keys = (_window(key_id, "tokens"), _streams(key_id), _calls(key_id, self._process))
+        await self._end(keys=keys, args=(self._process, *itertools.chain(*ended.items())))
 
 
 def _window(key_id: str, kind: str) -> str:
