@@ -90,7 +90,8 @@ def running_gateway(folder: Path, upstream: str, *options: str, required: bool =
     names = (*TEXTS, *FLOODS, *LOOK_ALIKES)
     models = "".join(f'[models."up/{name}"]\ntargets = ["up:{name}"]\n' for name in names)
     filled = {"admin_key": ADMIN_KEY, "upstream": upstream, "hostile": HOSTILE_NAME, "required": str(required).lower()}
-    config.write_text(CONFIG.format(**filled) + models)
+    if upstream:  # a `trunkline.toml` that lies where it starts is read
+        config.write_text(CONFIG.format(**filled) + models)
     how = ["--config", str(config)] if upstream else ["--listen", "127.0.0.1:0", "--data-dir", str(folder)]
     command = [sys.executable, "-m", "trunkline", "serve", *how, *options]
     log = (folder / "log").open("w")

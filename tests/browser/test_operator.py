@@ -92,6 +92,19 @@ def test_a_job_is_watched_cancelled_and_its_film_shown(open_page: OpenPage) -> N
     expect(done).to_have_count(0)
 
 
+def test_the_first_key_says_that_calls_need_one(open_page: OpenPage, plain: str) -> None:
+    admin = open_page("admin/#/keys", base=plain)
+    dialog = admin.get_by_role("dialog", name="anna", exact=True)
+    for says in (True, False):
+        admin.get_by_role("button", name="New key").click()
+        admin.get_by_role("textbox", name="Name", exact=True).fill("anna")
+        admin.get_by_role("button", name="Make the key").click()
+        expect(dialog).to_contain_text("The playground has no key yet")
+        assert ("from now on every call needs one" in dialog.inner_text()) == says
+        admin.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+
+
 def test_a_key_is_made_told_once_and_its_budget_spent(open_page: OpenPage) -> None:
     admin = open_page("admin/#/keys")
     name = f"anna {EVIL}"

@@ -223,7 +223,7 @@ def test_a_wrong_key_is_asked_for_again_and_never_in_code(open_page: OpenPage, l
     admin.get_by_role("textbox", name="Name", exact=True).fill("playground")
     admin.get_by_role("button", name="Make the key").click()
     key = admin.get_by_test_id("new-key").inner_text()
-    expect(admin.get_by_role("dialog")).to_contain_text("Every call now needs a key")
+    expect(admin.get_by_role("dialog")).to_contain_text("The playground has no key yet")
     page = open_page(base=locked)
     say(page, "up/words", "hello")
     expect(last(page).get_by_role("alert")).to_contain_text("401 invalid_api_key")

@@ -37,6 +37,11 @@ export const apiKey = {
   set: (key: string) => (key ? localStorage.setItem(KEY, key) : localStorage.removeItem(KEY)),
 };
 
+/** Whether calls need a key. */
+export async function needsKey(): Promise<boolean> {
+  return (await fetch(at("v1/videos?limit=1")).catch(() => null))?.status === 401;
+}
+
 /** Ask /v1; raises ApiError unless the status is 2xx. */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
