@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 import pytest_asyncio
-from unsure_valkey import Fate, UnsureValkey, unsure_valkey
+from unsure_valkey import Fate, UnsureValkey
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key, Rates
@@ -32,7 +32,7 @@ def fast_beats(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest_asyncio.fixture
 async def way(valkey_url: str) -> AsyncIterator[UnsureValkey]:
-    async with unsure_valkey(valkey_url) as way:
+    async with UnsureValkey(valkey_url).open() as way:
         yield way
 
 

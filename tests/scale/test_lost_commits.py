@@ -8,7 +8,7 @@ from film_provider import FilmProvider
 from gateway import chunk
 from gateway_process import Books, film, to_films
 from job_tools import opened
-from lossy_postgres import lossy_postgres
+from lossy_postgres import LossyPostgres
 from media_gateway import deltas, media_of, numbered
 from raw_upstream import Peer, raw_upstream
 from replicas import ask_text, several
@@ -30,7 +30,7 @@ async def test_a_text_has_every_event_once(tmp_path: Path, postgres_url: str) ->
             await asyncio.sleep(0.05)
         await peer.send(chunk({}, "stop") + b"data: [DONE]\n\n")
 
-    async with lossy_postgres(postgres_url) as way, raw_upstream(until_enough_are_lost) as upstream:
+    async with LossyPostgres(postgres_url).open() as way, raw_upstream(until_enough_are_lost) as upstream:
         async with several(tmp_path, to_text(upstream.url), way.url).gateway() as gate:
             answer = await gate.ask(ask_text(stream=True), x_trunkline_resume="true")
             way.every = 3
@@ -45,7 +45,7 @@ async def test_a_text_has_every_event_once(tmp_path: Path, postgres_url: str) ->
 
 
 async def test_a_film_is_made_and_booked_once(tmp_path: Path, postgres_url: str) -> None:
-    async with FilmProvider() as provider, lossy_postgres(postgres_url) as way:
+    async with FilmProvider() as provider, LossyPostgres(postgres_url).open() as way:
         async with several(tmp_path, to_films(provider.url), way.url).gateway() as gate:
             for _ in range(2):
                 answer = await gate.ask(film({"polls": 3}))
@@ -65,7 +65,7 @@ async def test_a_film_is_made_and_booked_once(tmp_path: Path, postgres_url: str)
 
 
 async def test_a_job_whose_storing_was_not_answered_is_done_all_the_same(tmp_path: Path, postgres_url: str) -> None:
-    async with FilmProvider() as provider, lossy_postgres(postgres_url) as way:
+    async with FilmProvider() as provider, LossyPostgres(postgres_url).open() as way:
         async with several(tmp_path, to_films(provider.url), way.url).gateway() as gate:
             way.once = b"INSERT INTO jobs"
             told = await gate.ask(film({"polls": 0}), idempotency_key="k")
