@@ -17,7 +17,7 @@ from trunkline.core.events import (
 from trunkline.core.finish import is_word
 from trunkline.core.notes import Notes
 from trunkline.wire.counted import Counted
-from trunkline.wire.error_body import is_error, read_error, read_error_body, unwrapped
+from trunkline.wire.error_body import is_error, is_error_text, read_error, read_error_body, unwrapped
 from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, Frame, Parse
 from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
@@ -81,7 +81,9 @@ class ChatDecoder:
                     self._chunk(chunk, frame, out)
             elif frame.kind == "done" and not self._ended:
                 self._end(out)
-            elif frame.kind == "text" and frame.event in ERROR_EVENTS and not self._ended:
+            elif (
+                frame.kind == "text" and not self._ended and (frame.event in ERROR_EVENTS or is_error_text(frame.data))
+            ):
                 self._fail(read_error(bytes(frame.data).decode("utf-8", "replace")), out, frame.line)
         return out
 
@@ -287,11 +289,7 @@ class ChatDecoder:
                 self._notes.add("content_cumulative", line)
                 message.content = message.reasoning_content = message.reasoning = None
             return message
-        text = (
-            choice.text
-            if type(choice.text) is str
-            else "".join(as_text(each.get("text")) or as_text(each.get("content")) for each in dicts(choice.messages))
-        )
+        text = choice.text if type(choice.text) is str else "".join(map(_text_of_message, dicts(choice.messages)))
         if text:
             self._notes.add("message_for_delta", line)
             return Delta(content=text)
@@ -325,13 +323,20 @@ def _text_of(piece: Chunk) -> Any:
     return delta.content if delta is not None else None
 
 
+def _text_of_message(value: dict[str, Any]) -> str:
+    """Give the text of one of a choice's `messages`; Azure's are deltas, tell a tool's words, and end with a mark."""
+    said = as_dict(value.get("delta")) or value
+    text = as_text(said.get("text")) or as_text(said.get("content"))
+    return "" if said.get("role") == "tool" or (text == "[DONE]" and value.get("end_turn") is True) else text
+
+
 def _is_message(message: Delta | None) -> bool:
     """Say whether a message holds an answer: some send pieces as messages, the first of which is empty."""
     return message is not None and bool(message.content or message.tool_calls or message.images or message.refusal)
 
 
 def _names(frame: Frame, value: dict[str, Any]) -> tuple[str, str]:
-    return frame.event, as_text(value.get("type"))
+    return frame.event, as_text(value.get("type")).lower()
 
 
 def recognises(value: dict[str, Any]) -> bool:

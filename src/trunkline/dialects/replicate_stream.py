@@ -14,7 +14,7 @@ from trunkline.core.events import Event
 from trunkline.core.notes import Notes
 from trunkline.wire.answer import AnswerDecoder
 from trunkline.wire.error_body import read_error_body
-from trunkline.wire.frame import Frame, Parse
+from trunkline.wire.frame import ERROR_EVENTS, Frame, Parse
 from trunkline.wire.loose import read_loose
 from trunkline.wire.openai_request import build_openai
 from trunkline.wire.plain_lines import TextEventReader
@@ -36,14 +36,16 @@ class Decoder(AnswerDecoder[_Nothing]):
         """Read the next frames: of those that are text, the name says what they are."""
         out: list[Event] = []
         for frame in frames:
-            if frame.kind == "text" and not self.failed and not self.ended:
+            if frame.kind != "text" or frame.event in ERROR_EVENTS:
+                out += super().feed([frame])
+            elif not self.failed and not self.ended:
                 self.line = frame.line
                 if frame.event == "output":
                     self.start()
                     self.text(bytes(frame.data).decode("utf-8", "replace"))
                 elif frame.event == "done":
                     self._done(frame)
-            out += super().feed([frame])
+                out += self._take()
         return out
 
     def read(self, value: _Nothing) -> bool:  # noqa: ARG002 - there is nothing to read

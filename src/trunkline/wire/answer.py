@@ -20,7 +20,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.media import Media
 from trunkline.core.notes import Notes
-from trunkline.wire.error_body import is_error, read_error
+from trunkline.wire.error_body import is_error, is_error_text, read_error
 from trunkline.wire.frame import ERROR_EVENTS, Frame
 from trunkline.wire.loose import as_raw, paired, read_loose
 from trunkline.wire.mend import mend
@@ -63,7 +63,7 @@ class AnswerDecoder(ABC, Generic[S]):
                 self._object(frame)
             elif frame.kind == "done":
                 self.end()
-            elif frame.kind == "text" and frame.event in ERROR_EVENTS and not self.ended:
+            elif frame.kind == "text" and not self.ended and (frame.event in ERROR_EVENTS or is_error_text(frame.data)):
                 self.line = frame.line
                 self.fail(read_error(bytes(frame.data).decode("utf-8", "replace")))
         return self._take()

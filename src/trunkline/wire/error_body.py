@@ -55,6 +55,11 @@ _NOT_TAKEN = re.compile(r"(image|audio) input is not supported|failed to parse (
 _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
 _NAME = re.compile(r"[a-z]+(_[a-z]+){1,6}", re.IGNORECASE)
+_FAILING = re.compile(
+    rb"\W{0,8}(?!(no|without|\d)\b)(\w{1,24}[ _-]){0,2}\w{0,24}(error|exception|failure)\b",
+    re.IGNORECASE,
+)
+_HEAD_BYTES = 128
 _PAGE = re.compile(r"<(html|body|!doctype)\b", re.IGNORECASE)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
@@ -76,6 +81,11 @@ def is_error(value: dict[str, Any]) -> bool:
     words = next((text for name in ("message", "Message", "msg") if (text := as_text(value.get(name)))), "")
     flat = "param" in value or "error" in as_text(value.get("type"))  # OpenAI's object without what is around it
     return words.lower() not in _WELL and set(value) <= (_ALONE | _FLAT if flat else _ALONE) and not is_pending(value)
+
+
+def is_error_text(data: bytes | bytearray | memoryview) -> bool:
+    """Say whether a text that stands where JSON belongs tells of a failure: `[ERROR] …`."""
+    return _FAILING.match(bytes(data[:_HEAD_BYTES])) is not None
 
 
 def _sounding(value: dict[str, Any]) -> dict[str, Any]:

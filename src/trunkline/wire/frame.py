@@ -38,12 +38,12 @@ class Reader(Protocol):
         """Say that no more bytes come."""
 
 
-ERROR_EVENTS = frozenset(("error", "exception", "err"))
+ERROR_EVENTS = frozenset(("error", "exception", "err", "run_error"))
 """Names of events that tell of a failure, whatever their data are."""
 
 END_EVENTS = frozenset(
     ("done", "end", "finish", "finished", "complete", "completed", "close", "message_end", "interaction.complete",
-     "chat.end")
+     "chat.end", "run_finished", "stream_end")
 )  # fmt: skip
 """Names of events that end an answer, when they have no data that does."""
 

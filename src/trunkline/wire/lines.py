@@ -16,6 +16,7 @@ _GUARD = re.compile(rb"(?:for\s*\(;;\);|while\s*\((?:1|true)\);|\)\]\}'?,?)\s*")
 _DONE_MANGLED = re.compile(rb'["\']?[\[<|]*\s*(done|end|eos|stream_end)\s*[\]>|]*["\']?[.;,]?', re.IGNORECASE)
 _JUNK = re.compile(rb"(?:(\xef\xbb\xbf|\xc2\xa0)|[ \t\x00\x0b\x0c\x1e])+")  # marks and blanks that begin nothing
 _BETWEEN = re.compile(rb"(?:[ \t\x00\x0b\x0c\x1e,]|\\[nr])+")  # values; some write their newlines as two characters
+_TAG = re.compile(rb"\[[A-Za-z]")  # `[ERROR] …` is no array
 _LEAD = re.compile(rb"[ \t\x00\x0b\x0c\x1e]*")
 LARGE_BYTES = 256 * 1024  # a line that is longer is not copied
 _MARK_BYTES = 64  # a text this long is no end mark
@@ -126,7 +127,7 @@ class LineReader:
             return self._scan(text[len(DONE) :], frames, whole=whole)
         if is_mark(mark):
             self._done_tail = mark
-        elif text[0] in b"{[" or (self._in_array and text[0] in b",]"):
+        elif (text[0] in b"{[" and not _TAG.match(text)) or (self._in_array and text[0] in b",]"):
             return self._scan(text, frames, whole=whole)
         elif mark[:2] == b'"{' and (inner := _unquoted(mark)):
             self._notes.add("data_prefix_doubled", self.line)
@@ -180,6 +181,7 @@ class LineReader:
                 byte == 0x5B
                 and (whole or position + 1 < len(text))
                 and not is_mark(bytes(text[position : position + len(DONE)]).rstrip(b"" if whole else SPACE))
+                and not _TAG.match(text, position)
             ):
                 if not self._in_array:
                     self._notes.add("array_of_chunks", self.line)

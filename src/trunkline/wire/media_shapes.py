@@ -14,6 +14,7 @@ _MEDIA = (
     "images", "image", "image_url", "image_urls", "image_result", "generated_images", "videos", "video", "video_url",
     "video_urls", "video_result", "outputs", "output", "result", "results", "data", "media", "task_result", "response",
     "content", "file", "url", "generateVideoResponse", "generatedSamples", "generatedVideos", "download_url",
+    "artifacts", "predictions",
 )  # fmt: skip
 """Members of a generation object that hold media, or an object that does."""
 _PENDING = {
@@ -46,12 +47,21 @@ def media_of(item: Any, kind: MediaKind = "image") -> Media | None:
     encoded = next((text for name in _ENCODED if (text := as_text(inline.get(name)))), "")
     if not encoded:
         return None
-    mime = next((text for name in ("media_type", "mime_type", "mimeType") if (text := as_text(inline.get(name)))), "")
-    return None if inline is value and not value.get("b64_json") and not mime else _of_base64(encoded, mime, kind)
+    mime = _mime_in(inline)
+    named = inline is not value or value.get("b64_json") or mime
+    return _of_base64(encoded, mime, kind) if named else _of_bare(encoded, kind)
 
 
 _INLINE = ("source", "inlineData", "inline_data")
-_ENCODED = ("b64_json", "image_base64", "data", "result")
+_ENCODED = ("b64_json", "image_base64", "data", "result", "base64", "bytesBase64Encoded")
+_BARE = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+"""How PNG, JPEG, GIF and WebP begin in base64."""
+_BARE_CHARS = 64
+
+
+def _mime_in(value: dict[str, Any]) -> str:
+    names = ("media_type", "mime_type", "mimeType", "mediaType")
+    return next((text for name in names if (text := as_text(value.get(name)))), "")
 
 
 def media_in(value: dict[str, Any]) -> list[Media]:
@@ -103,8 +113,13 @@ def _of_url(url: str, kind: MediaKind) -> Media | None:
         # the bytes stay in the URL until somebody stores them: text models pass it on as it is
         return Media("video" if mime.startswith("video/") else kind, url=url, mime_type=mime) if head else None
     if not url.startswith(("http://", "https://")):
-        return None
+        return _of_bare(url, kind)
     return Media("video" if _FILM.search(url) else kind, url=url)
+
+
+def _of_bare(text: str, kind: MediaKind) -> Media | None:
+    """Read base64 that nothing announces: it must begin as a picture does."""
+    return _of_base64(text, "", kind) if len(text) >= _BARE_CHARS and text.startswith(_BARE) else None
 
 
 def _of_base64(encoded: str, mime: str, kind: MediaKind) -> Media | None:
@@ -133,6 +148,8 @@ def _mime_of(start: bytes, kind: MediaKind) -> str:
 def part_media(part: dict[str, Any]) -> Media | None:
     """Read a content part that is a picture or a film."""
     kind = as_text(part.get("type"))
+    if kind == "file":
+        kind = _mime_in(part) or kind
     if kind and not any(word in kind for word in ("image", "video", "media")):
         return None
     return media_of(part, "video" if "video" in kind else "image")

@@ -8,11 +8,12 @@ from trunkline.wire.openai_chunk import Choice, Chunk, Delta, ToolFragment
 from trunkline.wire.read import as_dict, as_text, dicts
 
 _TEXTS = ("content", "text", "answer", "result", "completion", "generated_text", "token", "textDelta", "delta",
-          "generation", "textResponse", "outputText")  # fmt: skip
+          "generation", "textResponse", "outputText", "text_output",
+          "chunk")  # fmt: skip
 _LISTS = ("results", "outputs", "responses", "generations")
 _ENDS = ("stop", "done", "is_end", "is_finished", "finished", "end", "close", "data")
 _LIMITS = ("stopped_limit", "truncated")
-_REASONING = frozenset(("reasoning", "reasoning-delta", "thinking"))
+_REASONING = ("reasoning", "thinking")
 
 
 def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
@@ -22,9 +23,13 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
     `details.finish_reason`), KoboldCpp (`token`), ERNIE (`result`, `is_end`), Dify (`answer`), Cohere's first API
     (`text`, `is_finished`), Anthropic's text completions (`completion`), watsonx (`results`), Llama on Bedrock
     (`generation`), Mistral there (`outputs`) and Titan (`outputText`), Reka (`responses`), RAGFlow (`data.answer`),
-    Flowise (`event`, `data`), AnythingLLM (`textResponse`, `close`), Replicate's predictions (`output`, `status`).
+    Flowise (`event`, `data`), Langflow (`data.chunk`), AnythingLLM (`textResponse`, `close`), Triton (`text_output`),
+    SGLang (`text`, `meta_info`), AG-UI (`delta`), Replicate's predictions (`output`, `status`).
     """
     text: str | None
+    kind = as_text(value.get("type")).lower()
+    if "tool" in kind:
+        return None  # what a tool is given, or gives, is not said
     inner = as_dict(value.get("data")) or next((item for name in _LISTS for item in dicts(value.get(name))), {})
     inner = {**inner, **as_dict(inner.get("message"))}
     if any(type(inner.get(name)) is str for name in _TEXTS):
@@ -33,10 +38,10 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
     if token:
         text = "" if token.get("special") is True else as_text(token.get("text"))
     else:
-        members = ("data",) if value.get("event") == "token" else _TEXTS
+        members = ("data",) if value.get("event") == "token" and type(value.get("data")) is str else _TEXTS
         text = next((value[name] for name in members if type(value.get(name)) is str), None)
     names = ("finish_reason", "stop_reason", "completionReason", "stop_type")
-    words = (as_dict(value.get("details")).get("finish_reason"), *(value.get(name) for name in names))
+    words = (as_dict(value.get("details")).get("finish_reason"), _met(value), *(value.get(name) for name in names))
     reason = next(filter(None, map(as_text, words)), None)
     if text is None and (output := _output(value)):
         text, reason = output, reason or "stop"
@@ -45,7 +50,8 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
     calls = [call for item in dicts(value.get("tool_calls")) if (call := mend(item, ToolFragment)) is not None]
     if text is None and not calls and (reason is None or not begun):
         return None
-    said = Delta(reasoning_content=text) if as_text(value.get("type")) in _REASONING else Delta(content=text)
+    thought = any(word in kind for word in _REASONING)
+    said = Delta(reasoning_content=text) if thought else Delta(content=text)
     said.tool_calls = calls or None
     return Chunk(
         choices=[Choice(index=0, delta=said, finish_reason=reason)],
@@ -54,6 +60,11 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
         model=value.get("model"),
         usage=as_dict(value.get("metadata")).get("usage"),
     )
+
+
+def _met(value: dict[str, Any]) -> Any:
+    """Give the reason of SGLang's own language."""
+    return as_dict(as_dict(value.get("meta_info")).get("finish_reason")).get("type")
 
 
 def _output(value: dict[str, Any]) -> str:
