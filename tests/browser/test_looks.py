@@ -99,6 +99,23 @@ def test_pages_with_nothing_in_them_say_so(open_page: OpenPage, locked: str) -> 
     expect(page.get_by_role("figure")).to_contain_text("Nothing yet.")
 
 
+def test_what_cost_nothing_is_no_lack_of_calls(open_page: OpenPage, plain: str) -> None:
+    page = open_page(base=plain)
+    say(page, "local/text", "Hi")
+    over(page)
+    admin = open_page("admin/#/usage", base=plain)
+    expect(admin.get_by_role("cell", name="$0.00")).to_be_visible()  # it is booked a little later
+    expect(admin.get_by_role("figure").locator(".none")).to_have_text("$0.00")
+
+
+def test_on_a_phone_a_new_chat_shows_its_beginning(open_page: OpenPage) -> None:
+    page = open_page(viewport={"width": 390, "height": 600})
+    expect(page.get_by_role("heading", name="Many models")).to_be_visible()
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    thread = page.get_by_role("region", name="Conversation")
+    assert thread.evaluate("one => [one.scrollTop, one.scrollHeight > one.clientHeight]") == [0, True]
+
+
 def test_the_inspectors_page_and_the_locked_door_are_for_everyone(open_page: OpenPage, fronted: str) -> None:
     page = open_page("#/inspect")
     page.get_by_label("A captured stream").fill('data: {"choices":[]}\n')

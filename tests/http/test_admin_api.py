@@ -1,5 +1,6 @@
 """The operators' API on a running gateway, asked as a script asks it (docs/admin-api.md)."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,12 @@ async def test_what_calls_used_is_told_everywhere(tmp_path: Path) -> None:
         assert (up["health"]["state"], up["health"]["success_rate"], up["calls_1h"]) == ("up", 1, 1)
         assert up["credentials"] == [{"name": "literal", "set": True, "state": "ok", "until_at": None}]
         assert "sk-upstream" not in json.dumps(await admin("GET", "providers"))
+
+
+async def test_the_uptime_counts_from_the_start_not_from_the_first_look(tmp_path: Path) -> None:
+    async with gateway(tmp_path, configured()) as gate:
+        await asyncio.sleep(0.5)
+        assert (await Admin(gate)("GET", "overview"))["uptime_s"] >= 0.4
 
 
 async def test_a_provider_that_refuses_our_key_is_down(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The chat calls in flight, over all replicas: each process tells its own with its lease, and ends them when asked."""
 
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -68,6 +69,8 @@ class OpenCalls:
 
     def __init__(self, leases: Leases, inbox: Inbox, life: Life, traces: Callable[[], list[str]] = list) -> None:
         """`traces` gives the ids of those that this process keeps."""
+        self.begun_s = time.monotonic()
+        """When this process began."""
         self._traces = traces
         self._leases = leases
         self._inbox = inbox

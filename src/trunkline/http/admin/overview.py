@@ -29,7 +29,6 @@ class OverviewPage:
         self._index = index
         self._reports = reports
         self._providers = providers
-        self._begun_s = time.monotonic()
         self.endpoints = [Endpoint("GET", "/overview", self._show)]
 
     async def _show(self, _request: Request) -> Any:
@@ -43,7 +42,7 @@ class OverviewPage:
         count, size = await self._index.totals()
         return {
             "version": __version__,
-            "uptime_s": round(time.monotonic() - self._begun_s, 1),
+            "uptime_s": round(time.monotonic() - self._calls.begun_s, 1),
             "replicas": [
                 {"id": each.name, "started_at": each.started_ms / 1000, "calls": each.count} for each in replicas
             ],
