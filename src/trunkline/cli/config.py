@@ -28,7 +28,10 @@ def check(config: str | None) -> None:
 @config.command()
 @as_json
 def schema(*, as_json: bool) -> None:
-    """List every field; with --json, give the JSON schema that editors read."""
+    """List every field.
+
+    With --json, give the JSON schema that editors read.
+    """
     from trunkline.config.describe import fields, json_schema
 
     if as_json:

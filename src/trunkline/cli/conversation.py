@@ -85,7 +85,9 @@ class Conversation:
                 await self._read(response, bar)
             await self._save(client)
         except HttpError as error:
-            raise Trouble(f"{self._url} cannot be reached: {error}. Is `trunkline serve` running?") from None
+            raise Trouble(
+                f"{self._url} cannot be reached: {error}. Is `trunkline serve` running? --url names another place."
+            ) from None
         except GatewayError as error:
             raise Trouble(error.message) from None
         finally:

@@ -26,7 +26,10 @@ def db() -> None:
 @config_file
 @data_dir
 def upgrade(*, config: str | None, data_dir: str | None) -> None:
-    """Bring the database to this version's schema; `serve` does so by itself when it starts."""
+    """Bring the database to this version's schema.
+
+    `serve` does so by itself when it starts.
+    """
     import asyncio
     from pathlib import Path
 
@@ -61,7 +64,10 @@ def upgrade(*, config: str | None, data_dir: str | None) -> None:
 @config_file
 @data_dir
 def backup(folder: str, *, config: str | None, data_dir: str | None) -> None:
-    """Copy SQLite's databases and the server's secret, while the gateway runs or not."""
+    """Copy SQLite's databases and the server's secret.
+
+    The gateway may run meanwhile.
+    """
     import sqlite3
     from pathlib import Path
 

@@ -57,7 +57,7 @@ def create(  # noqa: PLR0913 - the command's options
 @data_dir
 @as_json
 def list_groups(*, config: str | None, data_dir: str | None, as_json: bool) -> None:
-    """List all groups, newest first, with their budgets and what was spent of them."""
+    """List all groups with their budgets and spending, newest first."""
 
     async def work(loaded: "Config", database: "Database") -> "list[tuple[KeyGroup, int, list[Spend]]]":
         from trunkline.storage.sql.keys import SqlKeys

@@ -70,7 +70,10 @@ def show(job_id: str, *, config: str | None, data_dir: str | None, as_json: bool
 @data_dir
 @as_json
 def cancel(job_id: str, *, config: str | None, data_dir: str | None, as_json: bool) -> None:
-    """Ask the gateway that runs a job to stop it; one that has ended is shown as it is."""
+    """Stop a job.
+
+    The gateway that runs it is asked to; one that has ended is shown as it is.
+    """
     from trunkline.storage.sql.jobs import SqlJobs
 
     async def work(_config: "Config", database: "Database") -> "Job | None":

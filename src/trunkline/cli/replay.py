@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     help="How much faster than a recording was made; 0: without waiting.",
 )
 def replay(file: str, *, listen: str, speed: float) -> None:
-    """Serve a capture to every request, whatever its path, the capture's faults kept."""
+    """Serve a capture as its upstream did, faults and all.
+
+    Every request gets it, whatever its path.
+    """
     from trunkline.cli.capture import read_capture
     from trunkline.cli.replayed import Replay
     from trunkline.cli.server import bind

@@ -13,7 +13,10 @@ import click
 @click.option("--data-dir", metavar="DIR", help="Where state is kept [./data].")
 @click.option("--workers", metavar="N", type=click.IntRange(1, 256), default=1, help="Processes on this address.")
 def serve(*, config: str | None, listen: str | None, data_dir: str | None, workers: int) -> None:
-    """Serve the OpenAI API, with all providers whose keys are in the environment or the configuration."""
+    """Serve the OpenAI API and the pages.
+
+    Providers are on whose keys are in the environment or the configuration.
+    """
     from trunkline.cli.loading import load_or_exit
 
     overrides = {"server.listen": listen, "server.data_dir": data_dir}
