@@ -241,6 +241,8 @@ class ChatDecoder:
         delta = choice.delta
         if delta is None:
             delta = self._other_delta(choice, state, line)
+        elif choice.text and not delta.content:
+            delta.content = choice.text
         if choice.tool_calls or choice.reasoning_content:
             aside = Delta(tool_calls=choice.tool_calls, reasoning_content=choice.reasoning_content)
             state.delta(aside, None, line, out)
@@ -289,7 +291,7 @@ class ChatDecoder:
                 self._notes.add("content_cumulative", line)
                 message.content = message.reasoning_content = message.reasoning = None
             return message
-        text = choice.text if type(choice.text) is str else "".join(map(_text_of_message, dicts(choice.messages)))
+        text = choice.text or "".join(map(_text_of_message, dicts(choice.messages))) or choice.content
         if text:
             self._notes.add("message_for_delta", line)
             return Delta(content=text)

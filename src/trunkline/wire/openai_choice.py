@@ -135,7 +135,7 @@ class ChoiceReader:
             out.append(RefusalDelta(paired(as_text(part.get("refusal"))), self.index))
         elif (media := part_media(part)) is not None:
             self.media_ready(media, out, wait=False)
-        elif text := _words(part.get("text")) or as_text(part.get("content")):
+        elif text := _words(part.get("text")) or as_text(part.get("content")) or as_text(part.get("value")):
             self.text(text, None, line, out)
 
     def delta(self, delta: Delta, logprobs: Any, line: int, out: list[Event]) -> None:

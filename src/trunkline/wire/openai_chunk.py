@@ -76,6 +76,7 @@ class Choice(Struct, gc=False):
     message: Delta | None = None
     messages: Any = None
     text: Any = None
+    content: Any = None
     logprobs: Any = None
     usage: Any = None
     finishReason: Any = None  # noqa: N815 - as on the wire
