@@ -252,6 +252,19 @@ def test_a_wrong_key_is_asked_for_again_and_never_in_code(open_page: OpenPage, l
     expect(page.get_by_role("dialog").get_by_role("alert")).to_have_text("This API key has expired")
 
 
+def test_a_key_that_no_model_fits_is_told(open_page: OpenPage, locked: str) -> None:
+    admin = open_page("admin/#/keys", base=locked)
+    admin.get_by_role("button", name="New key").click()
+    admin.get_by_role("textbox", name="Name", exact=True).fill("misspelt")
+    admin.get_by_label("Allowed models").fill("up/wrods")
+    admin.get_by_role("button", name="Make the key").click()
+    admin.get_by_role("button", name="Use it in the playground").click()
+    admin.goto(locked)
+    expect(admin.get_by_role("alert")).to_contain_text("There is no model here that you may use.")
+    admin.get_by_role("button", name="Enter a key").click()
+    expect(admin.get_by_role("textbox", name="API key")).to_be_visible()
+
+
 def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
     page = open_page()
     page.keyboard.press("Tab")

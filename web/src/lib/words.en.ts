@@ -52,6 +52,7 @@ export const en = {
   apiKeyHelp: "The virtual key that this playground calls with. It stays in this browser. Leave it empty if the gateway asks for none.",
   enterKey: "Enter a key",
   noModels: "The models cannot be read.",
+  noModelHere: "There is no model here that you may use.",
   findModel: "Find a model",
   noSuchModel: "No model has this in its name.",
   welcome: "Many models, one line.",

@@ -54,6 +54,7 @@ export const zh: Words = {
   apiKeyHelp: "试验场调用时使用的虚拟密钥，只保存在本浏览器中。若网关不要求密钥，可留空。",
   enterKey: "输入密钥",
   noModels: "无法读取模型列表。",
+  noModelHere: "这里没有您可以使用的模型。",
   findModel: "查找模型",
   noSuchModel: "没有名称匹配的模型。",
   welcome: "万千模型，一线相连。",
