@@ -170,7 +170,7 @@ class Decoder(AnswerDecoder[_Event]):
             self.tool(
                 index=self._number(where, index),
                 id=item.call_id or item.id,
-                name=item.name if new or not whole else "",
+                name=item.name if self._new("name", where, whole=whole) else "",
                 arguments=given if new else None,
                 kind="function" if item.type == "function_call" else "custom",
             )

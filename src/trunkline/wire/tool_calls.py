@@ -172,7 +172,7 @@ class ToolCalls:
                 return call  # each fragment has an id of its own
             self._notes.add("tool_index_repeated", line)
             return known
-        if name and call.whole and not (id and id == call.id):
+        if name and call.name and call.whole and not (id and id == call.id):
             self._notes.add("tool_index_repeated", line)
             return None
         return call
