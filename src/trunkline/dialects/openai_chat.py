@@ -193,7 +193,7 @@ class ChatDecoder:
                 self._state(0).media_ready(item, out)
             self._finish(self._state(0), "stop", frame.line, out)
         elif is_pending(value):
-            inner = as_dict(value.get("output")) or value
+            inner = as_dict(value.get("output")) or as_dict(value.get("data")) or value
             names = (value.get("id"), inner.get("task_id"), value.get("request_id"))
             name = next(filter(None, map(as_name, names)), "")
             self._notes.add("choices_missing", frame.line)

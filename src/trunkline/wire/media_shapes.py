@@ -14,7 +14,7 @@ _MEDIA = (
     "images", "image", "image_url", "image_urls", "image_result", "generated_images", "videos", "video", "video_url",
     "video_urls", "video_result", "outputs", "output", "result", "results", "data", "media", "task_result", "response",
     "content", "file", "url", "generateVideoResponse", "generatedSamples", "generatedVideos", "download_url",
-    "artifacts", "predictions",
+    "artifacts", "predictions", "assets", "sample", "unsigned_urls",
 )  # fmt: skip
 """Members of a generation object that hold media, or an object that does."""
 _PENDING = {
