@@ -10,6 +10,7 @@ from trunkline.core.events import Usage
 from trunkline.core.notes import Notes
 from trunkline.policy.price import Tariff, TokenPrices
 from trunkline.wire.counted import Counted
+from trunkline.wire.usage import read_usage
 
 PROMPT, COMPLETION = "prompt_tokens", "completion_tokens"
 INPUTS = ("cached_tokens", "cache_write_tokens", "audio_input_tokens", "image_input_tokens")
@@ -108,3 +109,22 @@ def test_kinds_of_the_first_part_stay_when_only_sums_follow() -> None:
     for completion in (2, 20):
         counted.take({"prompt_tokens": 100, "completion_tokens": completion, "total_tokens": 100 + completion})
     assert counted.usage == Usage(100, 20, 120, cached_tokens=80)
+
+
+def told(usage: Usage) -> dict[str, object]:
+    """The usage as OpenAI writes it."""
+    sums = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+    inputs = {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    outputs = {"reasoning_tokens": usage.reasoning_tokens}
+    return sums | {"prompt_tokens_details": inputs, "completion_tokens_details": outputs}
+
+
+@given(st.lists(usages(), max_size=5))
+def test_many_are_the_last_after_all_before_it(parts: list[Usage]) -> None:
+    counted = Counted(Notes())
+    whole: Usage | None = None
+    for part in parts:
+        counted.take(told(part))
+        read = read_usage(told(part))
+        whole = read.after(whole) if read and whole else read or whole
+    assert counted.usage == whole

@@ -7,7 +7,7 @@ from trunkline.core.notes import Notes
 from trunkline.wire.read import as_count, as_dict
 from trunkline.wire.usage import read_usage
 
-_SUMS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_SUMS = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
 
 
 class Counted:
@@ -17,7 +17,7 @@ class Counted:
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._told: Any = None  # where it is nothing but sums it is read at the end: some send one with every chunk
+        self._told: Any = None  # where it is whole it is read at the end: some send one with every chunk
         self._timed = False  # they are llama.cpp's timings: so far, and only as long as there is no usage
 
     @property
@@ -28,15 +28,15 @@ class Counted:
     def take(self, value: Any, *, of_another: bool = False) -> None:
         """Take a usage object; `of_another`: of another choice than the one before."""
         told = as_dict(value)
-        sums = len(told) == len(_SUMS) and all(as_count(told.get(name)) for name in _SUMS)
-        usage = value if sums else read_usage(value)
+        whole = as_count(told.get("prompt_tokens")) and as_count(told.get("completion_tokens"))
+        usage = value if whole else read_usage(value)
         if usage is None:
             if told:
                 self._notes.add("usage_zero")
             return
         if self._told is not None and not self._timed:
             self._notes.add("usage_repeated")
-            if of_another or not sums or isinstance(self._told, Usage):
+            if of_another or not whole or _kinds(told) != _kinds(self._told):
                 former, later = _read(self._told), _read(usage)
                 if former and later:
                     usage = later.beside(former) if of_another else later.after(former)
@@ -50,3 +50,8 @@ class Counted:
 
 def _read(told: Any) -> Usage | None:
     return told if isinstance(told, Usage) else read_usage(told)
+
+
+def _kinds(told: Any) -> dict[str, Any] | None:
+    """Give what is told beside the sums; None where it has been read."""
+    return {name: value for name, value in told.items() if name not in _SUMS} if type(told) is dict else None
