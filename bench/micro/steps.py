@@ -1,11 +1,13 @@
-"""How many bytecodes and Python calls one call takes, by function: `uv run bench/micro/steps.py`.
+"""How many bytecodes and Python calls one call takes, or a second without calls: `uv run bench/micro/steps.py`.
 
 No clock is read, so it says the same on any machine, busy or not. What is done by the time (booking, looking for
 changes) is left out: functions that not every call meets. What C does for a bytecode is not in it.
 """
 
 import argparse
+import asyncio
 import os
+import re
 import sys
 from collections import Counter
 from functools import partial
@@ -16,7 +18,9 @@ import call
 import uvloop
 
 CALLS = 60
+REST_S = 10
 OURS = "/trunkline/"
+PACKAGE = re.compile(r"/(?:src|site-packages)/(\w+)")
 
 
 class Steps:
@@ -48,6 +52,29 @@ async def count(calls: int, lab: call.Lab) -> Steps:
     return steps
 
 
+async def rest(lab: call.Lab) -> Steps:
+    """Count what is done in REST_S seconds without calls, and without what was left of the last ones."""
+    await lab.run(CALLS)
+    await asyncio.sleep(REST_S / 2)
+    steps = Steps()
+    sys.settrace(steps.enter)
+    await asyncio.sleep(REST_S)
+    sys.settrace(None)
+    return steps
+
+
+def print_rest(steps: Steps) -> None:
+    """Print what a second takes, by package."""
+    packages: Counter[str] = Counter()
+    for code, bytecodes in steps.bytecodes.items():
+        found = PACKAGE.search(code.co_filename)
+        packages[found[1] if found else "Python"] += bytecodes
+    for package, bytecodes in packages.most_common(6):
+        print(f"{bytecodes / REST_S:8.0f}  {package}")
+    entered, bytecodes = sum(steps.entered.values()), sum(steps.bytecodes.values())
+    print(f"{bytecodes / REST_S:.0f} bytecodes in {entered / REST_S:.0f} Python calls for a second without calls")
+
+
 def place(code: CodeType) -> str:
     """Name a function by its file and name."""
     return f"{code.co_filename.rpartition(OURS)[2]} {code.co_qualname}"
@@ -62,12 +89,16 @@ def main() -> None:
         "--chunks", type=int, default=call.CHUNKS, help="chunks of a stream; 1 shows what it begins with"
     )
     parser.add_argument("--top", type=int, default=40, help="how many functions to list")
+    parser.add_argument("--rest", action="store_true", help="a second without calls")
     asked = parser.parse_args()
     stream = asked.stream or asked.slow
     call.CHUNKS = asked.chunks
     call.CONNECTIONS = 4
     calls = max(CALLS // asked.chunks, 4) if stream else CALLS
     os.environ.setdefault("TRUNKLINE_ADMIN_KEY", "bench")
+    if asked.rest:
+        print_rest(uvloop.run(call.measure(rest, stream=False)))
+        return
     steps = uvloop.run(call.measure(partial(count, calls), stream=stream, slow=asked.slow))
     usual = [code for code in steps.bytecodes if OURS in code.co_filename and steps.entered[code] >= calls]
     units = calls * asked.chunks if stream else calls

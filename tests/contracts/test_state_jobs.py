@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from trunkline.core.errors import GatewayError
-from trunkline.core.jobs import Idempotency, Job, JobChanges
+from trunkline.core.jobs import Idempotency, Job, JobChanges, Unfinished
 from trunkline.core.state import JobStore, Leases, StaleOwnerError
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.jobs import SqlJobs
@@ -117,10 +117,13 @@ async def test_a_dead_owners_jobs_are_claimed_once_and_its_writes_refused(jobs: 
     await jobs.change("job_done", 1, JobChanges(state="failed"))
     await asyncio.sleep(0.1)
     assert await leases.renew(dead, 60) is False
+    assert await jobs.look(alive) == Unfinished({"job_mine": False}, orphaned=True, some=True)
     claims = await asyncio.gather(*(jobs.claim(alive, limit=3) for _ in range(8)))
     claimed = [job for claim in claims for job in claim]
     assert sorted(job.id for job in claimed) == sorted(f"job_{n}" for n in range(10))
     assert {(job.owner, job.generation) for job in claimed} == {(alive, 2)}
+    seen = await jobs.look(alive)
+    assert (len(seen.owned), seen.orphaned) == (11, False)
     with pytest.raises(StaleOwnerError):
         await jobs.change("job_1", 1, JobChanges(progress=99.0))
     assert (await jobs.change("job_1", 2, JobChanges(progress=1.0))).progress == 1.0
@@ -140,7 +143,9 @@ async def test_a_graceful_owner_gives_its_jobs_up(jobs: JobStore, leases: Leases
     one, other = await leases.acquire("a", 60), await leases.acquire("b", 60)
     await jobs.add(a_job(owner=one))
     assert await jobs.claim(other) == []
+    assert await jobs.look(other) == Unfinished({}, orphaned=False, some=True)
     assert await jobs.give_up(one) == 1
+    assert (await jobs.look(other)).orphaned
     await leases.release(one)
     assert [job.id for job in await jobs.claim(other)] == ["job_1"]
 
@@ -154,7 +159,7 @@ async def test_cancelling_asks_the_owner_and_leaves_ended_jobs(jobs: JobStore) -
     assert second is not None
     assert (first.cancel_requested, second.cancel_requested) == (True, False)
     await jobs.add(a_job("job_4"))
-    assert await jobs.owned(first.owner) == {"job_1": True, "job_4": False}
+    assert (await jobs.look(first.owner)).owned == {"job_1": True, "job_4": False}
     assert await jobs.cancel("job_3") is None
 
 

@@ -139,6 +139,17 @@ class Finish(Struct, frozen=True):
     error: UpstreamError | None = None
 
 
+class Unfinished(Struct, frozen=True):
+    """The jobs that have not ended, as one holder sees them."""
+
+    owned: dict[str, bool]
+    """Its own by id, and whether they are asked to be cancelled."""
+    orphaned: bool
+    """There are some whose owner's lease is over."""
+    some: bool
+    """There are any, anybody's."""
+
+
 class StoredStream(Struct, frozen=True, kw_only=True):
     """An answer that can be taken up again. Events `first_seq` … `last_seq` are kept; older ones were dropped."""
 

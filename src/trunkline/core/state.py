@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from trunkline.core.jobs import Idempotency, Job, JobChanges, StoredStream
+from trunkline.core.jobs import Idempotency, Job, JobChanges, StoredStream, Unfinished
 from trunkline.core.keys import GroupChanges, Key, KeyChanges, KeyGroup
 from trunkline.core.media import FileRecord, MediaRecord
 from trunkline.core.money import LedgerRow, Spend
@@ -222,8 +222,8 @@ class JobStore(Protocol):
     async def claim(self, holder: str, *, limit: int = 100) -> list[Job]:
         """Take over unfinished jobs whose owner's lease is over, with their generation raised; oldest first."""
 
-    async def owned(self, holder: str) -> dict[str, bool]:
-        """Give the ids of this holder's unfinished jobs, and whether they are asked to be cancelled."""
+    async def look(self, holder: str) -> Unfinished:
+        """Say which jobs have not ended, as far as it concerns this holder."""
 
     async def give_up(self, holder: str) -> int:
         """Let go of all unfinished jobs of this holder, so that others may claim them at once."""

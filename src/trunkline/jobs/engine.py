@@ -195,7 +195,9 @@ class JobEngine:
 
     async def recover(self) -> None:
         """Take over from the dead (our own former lives among them), stop what is to be cancelled."""
-        for job in await self._tools.jobs.claim(self._life.holder):
+        known = {*self._known}
+        seen = await self._tools.jobs.look(self._life.holder)
+        for job in await self._tools.jobs.claim(self._life.holder) if seen.orphaned else ():
             run = self._runs.get(job.id)
             if run is not None and run.generation == job.generation - 1:
                 run.generation = job.generation  # nobody had it in between
@@ -204,14 +206,13 @@ class JobEngine:
             if run is not None:
                 run.drop()
             self._due.add(job.id)
-        await self._look()
-        if self._due or (self._durable is None and any((await self._tools.jobs.count()).values())):
+        self._mind(seen.owned, known)
+        if self._due or (self._durable is None and seen.some):
             self._news.set()  # without a job of our own, too: who may have to take one over soon is up by then
 
-    async def _look(self) -> None:
+    def _mind(self, owned: dict[str, bool], known: set[str]) -> None:
         """Stop what is to be stopped; take up what is ours though we were not told: the answer was lost on its way."""
-        known = {*self._known}
-        for job_id, cancel in (await self._tools.jobs.owned(self._life.holder)).items():
+        for job_id, cancel in owned.items():
             run = self._runs.get(job_id)
             if run is not None and cancel and not run.cancelling:
                 run.cancel()

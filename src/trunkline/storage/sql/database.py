@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import ColumnElement, Table, event, exc, false, make_url
+from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, event, exc, false, make_url
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -18,7 +18,7 @@ from sqlalchemy.util import await_only
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.state import StorageError, UnstorableError
-from trunkline.storage.sql.engine import AsyncConnection, AsyncEngine
+from trunkline.storage.sql.engine import SINGLE, AsyncConnection, AsyncEngine
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
@@ -106,6 +106,12 @@ class Database:
             async with self.reader.connect() as connection:
                 yield connection
 
+    async def rows(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """Read with one statement, which sees one moment without a transaction around it. Raises StorageError."""
+        with _storage_errors():
+            async with self.reader.connect(single=True) as connection:
+                return (await connection.execute(statement, parameters)).all()
+
     @contextlib.asynccontextmanager
     async def write(self, *, durable: bool = False) -> AsyncIterator[AsyncConnection]:
         """Give a transaction, committed at the end. `durable`: on the disk by then. Raises StorageError."""
@@ -139,8 +145,9 @@ def _listen(engine: AsyncEngine, begin: str) -> None:
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 
-    def begun(connection: Any) -> None:
-        connection.exec_driver_sql(begin)
+    def begun(connection: Connection) -> None:
+        if not connection.get_execution_options().get(SINGLE):
+            connection.exec_driver_sql(begin)
 
     event.listen(engine.sync_engine, "connect", connected)
     event.listen(engine.sync_engine, "begin", begun)

@@ -17,6 +17,8 @@ from trunkline.calls.unbroken import unbroken
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+SINGLE = "single"
+"""The execution option of a connection that is lent for one statement."""
 
 
 class AsyncConnection:
@@ -71,9 +73,11 @@ class AsyncEngine:
         return self.sync_engine.dialect
 
     @asynccontextmanager
-    async def connect(self) -> AsyncIterator[AsyncConnection]:
-        """Lend a connection; what was not committed is rolled back when it is returned."""
+    async def connect(self, *, single: bool = False) -> AsyncIterator[AsyncConnection]:
+        """Lend a connection, for a `single` statement or more; what was not committed is rolled back at the end."""
         connection = await greenlet_spawn(self.sync_engine.connect)
+        if single:
+            connection = connection.execution_options(**{SINGLE: True})
         try:
             yield AsyncConnection(connection)
         finally:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import UNSET
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, bindparam, delete, func, or_, select, update
 
-from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges, StoredStream
+from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges, StoredStream, Unfinished
 from trunkline.core.state import StaleOwnerError
 from trunkline.storage.sql.database import Database, among, now_ms
 from trunkline.storage.sql.engine import AsyncConnection
@@ -19,6 +19,11 @@ from trunkline.storage.sql.tables import jobs
 
 JOBS = Records(jobs, Job, json=("request", "answer", "binding", "price", "result"))
 CALLBACK_PUT_OFF_MS = 60_000
+LOOK = select(jobs.c.id, jobs.c.owner, jobs.c.cancel_requested).where(
+    jobs.c.state.in_(UNFINISHED), or_(jobs.c.owner == bindparam("holder"), jobs.c.owner.not_in(living()))
+)
+SOME = select(jobs.c.id).where(jobs.c.state.in_(UNFINISHED)).limit(1)
+DUE = select(jobs.c.id).where(jobs.c.callback_due_ms <= now_ms()).limit(1)
 BEGAN = {"submitting": "submitting_ms", "running": "running_ms", "storing": "storing_ms"} | dict.fromkeys(
     FINISHED, "finished_ms"
 )
@@ -122,10 +127,10 @@ class SqlJobs:
             rows = await connection.execute(statement.returning(*JOBS.columns))
             return sorted(map(JOBS.read, rows), key=lambda job: (job.created_ms, job.id))
 
-    async def owned(self, holder: str) -> dict[str, bool]:
-        query = select(jobs.c.id, jobs.c.cancel_requested).where(jobs.c.owner == holder, jobs.c.state.in_(UNFINISHED))
-        async with self._database.read() as connection:
-            return {str(job_id): bool(cancel) for job_id, cancel in await connection.execute(query)}
+    async def look(self, holder: str) -> Unfinished:
+        found = await self._database.rows(LOOK, {"holder": holder})
+        owned = {str(row.id): bool(row.cancel_requested) for row in found if row.owner == holder}
+        return Unfinished(owned, orphaned=len(owned) < len(found), some=bool(found or await self._database.rows(SOME)))
 
     async def give_up(self, holder: str) -> int:
         statement = update(jobs).where(jobs.c.owner == holder, jobs.c.state.in_(UNFINISHED)).values(owner="")
@@ -161,6 +166,8 @@ class SqlJobs:
         return {state: counts.get(state, 0) for state in NEXT if state in UNFINISHED}
 
     async def due_callbacks(self, *, limit: int = 20) -> list[Job]:
+        if not await self._database.rows(DUE):
+            return []
         due = (
             select(jobs.c.id)
             .where(jobs.c.callback_due_ms <= now_ms())

@@ -17,6 +17,7 @@ from trunkline.storage.sql.tables import key_groups, keys
 from trunkline.storage.sql.tables import settings as settings_table
 
 VERSION = "keys"
+VERSION_NOW = select(settings_table.c.version).where(settings_table.c.name == VERSION)
 RATES = {
     "requests": "requests_per_min",
     "tokens": "tokens_per_min",
@@ -135,9 +136,7 @@ class SqlKeys:
             return (await connection.execute(delete(key_groups).where(key_groups.c.id == group_id))).rowcount > 0
 
     async def keys_version(self) -> int:
-        async with self._database.read() as connection:
-            query = select(settings_table.c.version).where(settings_table.c.name == VERSION)
-            return (await connection.execute(query)).scalar() or 0
+        return next((row.version for row in await self._database.rows(VERSION_NOW)), 0)
 
 
 async def _changed(connection: AsyncConnection) -> None:

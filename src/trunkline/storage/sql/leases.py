@@ -2,7 +2,7 @@
 
 import secrets
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import BigInteger, Select, Text, bindparam, delete, func, select, update
 
 from trunkline.core.state import Lease, Signal
 from trunkline.storage.sql.database import Database, now_ms, upsert
@@ -13,6 +13,18 @@ LEASES = Records(leases, Lease)
 SIGNALS = Records(signals, Signal)
 SIGNALS_KEPT_MS = 60_000
 OVER_MS = 24 * 3600 * 1000
+# Built once, as all that is asked again and again: to build a statement takes longer than to execute it.
+RENEW = (
+    update(leases)
+    .where(leases.c.holder == bindparam("who"), leases.c.until_ms > now_ms())
+    .values(until_ms=now_ms() + bindparam("ttl_ms", type_=BigInteger))
+    .values(info=func.coalesce(bindparam("told", type_=Text), leases.c.info))
+)
+RECENT = (
+    select(*SIGNALS.columns)
+    .where(signals.c.created_ms >= now_ms() - SIGNALS_KEPT_MS)
+    .order_by(signals.c.created_ms, signals.c.id)
+)
 
 
 def living() -> Select[tuple[str]]:
@@ -39,10 +51,9 @@ class SqlLeases:
         return holder
 
     async def renew(self, holder: str, ttl_s: float, info: str | None = None) -> bool:
-        values = {"until_ms": now_ms() + int(ttl_s * 1000)} | ({} if info is None else {"info": info})
-        statement = update(leases).where(leases.c.holder == holder, leases.c.until_ms > now_ms()).values(values)
+        values = {"who": holder, "ttl_ms": int(ttl_s * 1000), "told": info}
         async with self._database.write() as connection:
-            return (await connection.execute(statement)).rowcount > 0
+            return (await connection.execute(RENEW, values)).rowcount > 0
 
     async def release(self, holder: str) -> None:
         async with self._database.write() as connection:
@@ -67,10 +78,4 @@ class SqlSignals:
             await connection.execute(signals.insert().values(signal))
 
     async def recent(self) -> list[Signal]:
-        query = (
-            select(*SIGNALS.columns)
-            .where(signals.c.created_ms >= now_ms() - SIGNALS_KEPT_MS)
-            .order_by(signals.c.created_ms, signals.c.id)
-        )
-        async with self._database.read() as connection:
-            return [SIGNALS.read(row) for row in await connection.execute(query)]
+        return [SIGNALS.read(row) for row in await self._database.rows(RECENT)]

@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from msgspec import Struct, structs
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Insert,
     and_,
@@ -66,6 +67,26 @@ KEPT_MS = 7 * 24 * 3600 * 1000
 """So long it is remembered that a reservation ended."""
 Place = tuple[str, str]
 """An owner and a period."""
+
+
+def _leased(more_ms: int | ColumnElement[int]) -> ColumnElement[bool]:
+    """Say that the lease of a reservation's holder runs for longer than this; it may have begun a new life."""
+    return exists().where(leases.c.until_ms > now_ms() + more_ms, reservations.c.holder.like(leases.c.name + "#%"))
+
+
+ORPHANS = select(reservations.c.id).where(
+    reservations.c.state == "open",
+    or_(
+        and_(reservations.c.job_id == "", ~_leased(-bindparam("stalled_ms", type_=BigInteger))),
+        and_(
+            reservations.c.job_id != "",
+            reservations.c.updated_ms < now_ms() - FORGOTTEN_MS,
+            reservations.c.job_id.not_in(select(jobs.c.id).where(jobs.c.state.in_(UNFINISHED))),
+        ),
+    ),
+)
+"""Reservations whose process is dead, or whose job is no more."""
+FORGET = delete(reservations).where(reservations.c.state != "open", reservations.c.updated_ms < now_ms() - KEPT_MS)
 
 
 class SqlMoney:
@@ -152,25 +173,13 @@ class SqlMoney:
             return await _end(connection, reservation_id, "released")
 
     async def sweep(self) -> int:
-        of_the_dead = and_(reservations.c.job_id == "", ~_leased(-STALLED_MS))
-        unfinished = select(jobs.c.id).where(jobs.c.state.in_(UNFINISHED))
-        of_no_job = and_(
-            reservations.c.job_id != "",
-            reservations.c.updated_ms < now_ms() - FORGOTTEN_MS,
-            reservations.c.job_id.not_in(unfinished),
-        )
-        query = select(reservations.c.id).where(reservations.c.state == "open", or_(of_the_dead, of_no_job))
-        async with self._database.read() as connection:
-            orphans = (await connection.execute(query)).scalars().all()
+        orphans = [row.id for row in await self._database.rows(ORPHANS, {"stalled_ms": STALLED_MS})]
         ended = 0
         for orphan in orphans:  # each alone, for the order of locks
             async with self._database.write() as connection:
                 ended += await _end(connection, orphan, "expired")
-        forgotten = delete(reservations).where(
-            reservations.c.state != "open", reservations.c.updated_ms < now_ms() - KEPT_MS
-        )
         async with self._database.write() as connection:
-            await connection.execute(forgotten)
+            await connection.execute(FORGET)
         return ended
 
     async def spend(self, owner_id: str, periods: Sequence[str]) -> list[Spend]:
@@ -303,11 +312,6 @@ async def _too_little(
         sums.append((await connection.execute(query)).one())
     elsewhere, held = (int(min(column)) for column in zip(*sums, strict=True))
     return Grant(free, short[0].name, elsewhere, held)
-
-
-def _leased(more_ms: int) -> ColumnElement[bool]:
-    """Say that the lease of a reservation's holder runs for longer than this; it may have begun a new life."""
-    return exists().where(leases.c.until_ms > now_ms() + more_ms, reservations.c.holder.like(leases.c.name + "#%"))
 
 
 def _places(

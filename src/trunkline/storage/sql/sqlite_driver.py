@@ -50,6 +50,11 @@ class Connection(aiosqlite.Connection):
         """Make a cursor."""
         return Cursor(self)
 
+    async def rollback(self) -> None:
+        """Roll back, if there is anything: the pool asks for it whenever a connection is returned."""
+        if self._conn.in_transaction:
+            await super().rollback()
+
 
 def connect(database: str, **options: Any) -> Connection:
     """Open a connection when it is awaited; `options` are those of `sqlite3.connect`."""

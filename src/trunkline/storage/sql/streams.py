@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from trunkline.core.jobs import Idempotency, StoredStream
 from trunkline.core.state import StaleOwnerError
@@ -16,6 +16,15 @@ from trunkline.storage.sql.tables import idempotency as idempotency_table
 from trunkline.storage.sql.tables import stream_events, streams
 
 STREAMS = Records(streams, StoredStream)
+TO_CANCEL = select(streams.c.id).where(
+    streams.c.owner == bindparam("holder"), streams.c.state == "open", streams.c.cancel_requested
+)
+ORPHANS = (
+    select(*STREAMS.columns)
+    .where(streams.c.state == "open", streams.c.job_id == "", streams.c.owner.not_in(living()))
+    .order_by(streams.c.created_ms)
+    .limit(bindparam("limit"))
+)
 
 
 class SqlStreams:
@@ -99,9 +108,7 @@ class SqlStreams:
             return await _get(connection, stream_id)
 
     async def to_cancel(self, holder: str) -> list[str]:
-        query = select(streams.c.id).where(streams.c.owner == holder, streams.c.state == "open")
-        async with self._database.read() as connection:
-            return list((await connection.execute(query.where(streams.c.cancel_requested))).scalars())
+        return [row.id for row in await self._database.rows(TO_CANCEL, {"holder": holder})]
 
     async def claim(self, stream_id: str, holder: str) -> StoredStream | None:
         statement = (
@@ -115,14 +122,7 @@ class SqlStreams:
             return None if row is None else STREAMS.read(row)
 
     async def orphans(self, *, limit: int = 100) -> list[StoredStream]:
-        query = (
-            select(*STREAMS.columns)
-            .where(streams.c.state == "open", streams.c.job_id == "", streams.c.owner.not_in(living()))
-            .order_by(streams.c.created_ms)
-            .limit(limit)
-        )
-        async with self._database.read() as connection:
-            return [STREAMS.read(row) for row in await connection.execute(query)]
+        return [STREAMS.read(row) for row in await self._database.rows(ORPHANS, {"limit": limit})]
 
     async def prune(self) -> int:
         async with self._database.write() as connection:
