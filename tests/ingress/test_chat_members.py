@@ -29,6 +29,8 @@ def read(**members: Any) -> dict[str, Any]:
         {"tools": [{"type": "web_search"}, {"google_search": {}}, {"type": "function", "function": {"name": "f"}}]},
         {"functions": [{"name": "f"}], "tool_choice": {"type": "any"}, "response_format": "json"},
         {"tool_choice": "any", "function_call": {"name": "f"}, "response_format": {"type": "xml"}, "seed": "7"},
+        {"seed": "auto"},
+        {"seed": ""},
         {"seed": -1, "top_logprobs": -1, "max_tokens": -2, "parallel_tool_calls": "true", "store": False},
         {"seed": 7.5, "modalities": ["image", "text"], "verbosity": "loud", "service_tier": "flex", "metadata": {}},
         {"seed": 2**64, "audio": {"voice": "ash"}, "prediction": {"type": "content"}, "logit_bias": {"1": -500}},

@@ -3,7 +3,7 @@
 Ids and `reasoning_effort` are left to the providers: what they take there differs, and many do not look.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -19,8 +19,8 @@ Limit = Annotated[int, Meta(ge=-2)]
 """llama.cpp takes -1 for no limit, Ollama -2 for what the context holds."""
 Ranks = Annotated[int, Meta(ge=-1)]
 """vLLM takes -1 for the whole vocabulary."""
-Seed = int | float
-"""llama.cpp takes fractions, too."""
+Seed = int | float | Literal["", "auto", "default", "adaptive"]
+"""llama.cpp takes fractions, too, and our media models words that leave it to them."""
 Words = str | list[str]
 WordOrObject = str | _Object
 Objects = list[_Object]
