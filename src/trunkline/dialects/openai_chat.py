@@ -120,7 +120,8 @@ class ChatDecoder:
 
     def _chunk(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
         choices = chunk.choices
-        if chunk.error or choices is None or frame.event in ERROR_EVENTS or chunk.base_resp:
+        silent = not (choices or chunk.usage)
+        if silent or choices is None or chunk.error or frame.event in ERROR_EVENTS or chunk.base_resp:
             self._odd(chunk, frame, out)
             if self._failed or self._ended:
                 return

@@ -56,7 +56,8 @@ _PASSED_ON = {400, 404, 413, 422, 429}
 _MOST_CHARS = 2_000
 _NAME = re.compile(r"[a-z]+(_[a-z]+){1,6}", re.IGNORECASE)
 _FAILING = re.compile(
-    rb"\W{0,8}(?!(no|without|\d)\b)(\w{1,24}[ _-]){0,2}\w{0,24}(error|exception|failure)\b",
+    rb"\W{0,8}(?!(no|without|\d)\b)(\w{1,24}[ _-]){0,2}(\w{0,24}(error|exception)|fail(ure|ed)"
+    rb"|time(out|d out)|aborted|overloaded|unavailable|bad gateway|too many requests)\b",
     re.IGNORECASE,
 )
 _HEAD_BYTES = 128

@@ -38,7 +38,10 @@ class Reader(Protocol):
         """Say that no more bytes come."""
 
 
-ERROR_EVENTS = frozenset(("error", "exception", "err", "run_error"))
+ERROR_EVENTS = frozenset(
+    ("error", "exception", "err", "run_error", "failed", "failure", "abort", "aborted", "timeout", "cancelled",
+     "canceled")
+)  # fmt: skip
 """Names of events that tell of a failure, whatever their data are."""
 
 END_EVENTS = frozenset(
