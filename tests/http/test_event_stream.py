@@ -9,6 +9,7 @@ from turns import Turns
 from trunkline.core.events import Ended, Event, TextDelta
 from trunkline.http.event_stream import TURN_BYTES, EventStream, Times
 from trunkline.http.exchange import Exchange
+from trunkline.ingress.openai_chat import KEEPALIVE
 
 PIECE = b"x" * 65_536
 PIECES = 40
@@ -71,10 +72,36 @@ async def written(*, at_once: bool) -> Client:
     client = Client()
     times = Times(grace_s=60, keepalive_s=60, client_stall_s=60)
     exchange = Exchange(client, "POST", "/v1/chat/completions", b"", {})
+    exchange.asked_at = asyncio.get_running_loop().time()
     stream = EventStream(exchange, cast("Any", Call(at_once=at_once)), Encoder(), times)
     assert await stream.run(()) == "completed"
     assert client.finished
     return client
+
+
+class Unanswered(Call):
+    """Says nothing before its client has been told that it will be answered."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(at_once=False)
+        self.client = client
+
+    async def begin(self) -> list[Event]:
+        async with asyncio.timeout(30):
+            while not self.client.writes:  # noqa: ASYNC110 - a list has no event
+                await asyncio.sleep(0.01)
+        return [TextDelta("word")]
+
+
+async def test_what_was_waited_for_before_the_call_is_of_its_grace_period() -> None:
+    client = Client()
+    exchange = Exchange(client, "POST", "/v1/chat/completions", b"", {})
+    exchange.asked_at = asyncio.get_running_loop().time() - 61
+    times = Times(grace_s=60, keepalive_s=60, client_stall_s=60)
+    stream = EventStream(exchange, cast("Any", Unanswered(client)), Encoder(), times)
+    assert await stream.run(()) == "completed"
+    assert client.writes[0].startswith(b"HTTP/1.1 200 OK\r\n")
+    assert KEEPALIVE in client.writes[0]
 
 
 async def test_a_picture_goes_out_over_many_turns() -> None:

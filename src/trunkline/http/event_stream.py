@@ -44,8 +44,9 @@ class EventStream:
         self._times = times
         self._loop = asyncio.get_running_loop()
         self._last_write = self._loop.time()
-        self._timer = self._loop.call_later(min(times.grace_s, times.keepalive_s), self._tick)
-        self._begun_at = self._last_write
+        self._start_at = exchange.asked_at + times.grace_s  # it may have waited for money
+        due = min(self._start_at, self._last_write + times.keepalive_s)
+        self._timer = self._loop.call_at(due, self._tick)
         self._headers: Headers = ()
         self._closed = False
         self._pieces = _NONE
@@ -160,7 +161,7 @@ class EventStream:
         if self._closed or self._exchange.gone:
             return
         now = self._loop.time()
-        if not self._exchange.responded and now - self._begun_at >= self._times.grace_s:
+        if not self._exchange.responded and now >= self._start_at:
             self._start(KEEPALIVE)
             self._last_write = now
         elif self._exchange.streaming and now - self._last_write >= self._times.keepalive_s:
@@ -169,7 +170,7 @@ class EventStream:
             self._last_write = now
         due = self._last_write + self._times.keepalive_s
         if not self._exchange.responded:
-            due = min(due, self._begun_at + self._times.grace_s)
+            due = min(due, self._start_at)
         self._timer = self._loop.call_later(max(0.01, due - now), self._tick)
 
     def _fail(self, failed: Failed) -> None:

@@ -42,8 +42,8 @@ class Wire(Protocol):
 class Exchange:
     """A request whose body is whole, and the answer to it. The handler's task is cancelled when the client leaves."""
 
-    __slots__ = ("_chunked", "_wire", "body", "gone", "headers", "interrupted", "method", "path", "query", "responded",
-                 "stopped", "streaming", "task")  # fmt: skip
+    __slots__ = ("_chunked", "_wire", "asked_at", "body", "gone", "headers", "interrupted", "method", "path", "query",
+                 "responded", "stopped", "streaming", "task")  # fmt: skip
 
     def __init__(self, wire: Wire, method: str, path: str, query: bytes, headers: Mapping[bytes, bytes]) -> None:
         self._wire = wire
@@ -52,6 +52,8 @@ class Exchange:
         self.query = query
         self.headers = headers
         self.body = b""
+        self.asked_at = 0.0
+        """When the request was whole, by the loop's clock."""
         self.task: Task | None = None
         self.responded = self.streaming = self._chunked = False
         self.gone = False

@@ -250,6 +250,7 @@ class FrontDoor(HttpToolsProtocol):
             return
         self._handler = None
         exchange.body = body
+        exchange.asked_at = self.loop.time()
         task = exchange.task = Task(self.loop, handler(exchange), partial(self._ended, exchange))
         self.tasks.add(task)  # type: ignore[arg-type]
         task.step()
