@@ -32,9 +32,10 @@ class Inflate:
                 if len(data) < 2:
                     self._packed = data
                     return b""
-                # RFC 9110 means zlib by "deflate", some servers send it bare (section 8.4.1.2).
+                # RFC 9110 means zlib by "deflate", some servers send it bare (section 8.4.1.2), or say it of gzip.
                 zlib_head = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
-                self._decoder = zlib.decompressobj(wbits=15 if zlib_head else -15)
+                wbits = 31 if data[:2] == GZIP_MAGIC else 15 if zlib_head else -15
+                self._decoder = zlib.decompressobj(wbits=wbits)
             self._started = True
         if self._decoder.eof:
             if self._deflate or not data.startswith(GZIP_MAGIC[: len(data)]):
