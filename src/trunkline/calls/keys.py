@@ -106,10 +106,10 @@ class Keys:
         self._usable.clear()
 
     async def watch(self) -> None:
-        """Keep what is known fresh, until cancelled. While the store is away, what is known grows too old to use."""
+        """Keep fresh what a `look` has found, until cancelled. While the store is away, it grows too old to use."""
         while True:
-            await self.look()
             await asyncio.sleep(LOOK_S)
+            await self.look()
 
     async def look(self) -> None:
         """Ask once whether any key has changed."""
