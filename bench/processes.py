@@ -112,6 +112,11 @@ def parent(pid: int) -> int | None:
         return None
 
 
+def stolen_s() -> float:
+    """Give the seconds that the hypervisor has kept this machine's cores from running (proc(5), `steal`)."""
+    return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]) / TICKS_PER_S
+
+
 def tree(root: int) -> list[int]:
     """List the process and its descendants."""
     parents = {int(entry.name): parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
