@@ -22,7 +22,7 @@ from servers import Server
 QUICK_LEAVES_OUT = {"idle-5000", "workers"}
 MOST_STOLEN = 0.01
 """A measurement is made again if the hypervisor took more than this of a core: others' work is not what is measured."""
-TRIES = 3
+TRIES = 2
 
 
 def arguments() -> argparse.Namespace:
@@ -133,7 +133,7 @@ class Run:
             return scenario.run(self.lab, server, program)
 
     def undisturbed(self, measure: Callable[[], Metrics]) -> Metrics:
-        """Measure, up to TRIES times while a hypervisor takes the cores away; the least disturbed counts."""
+        """Measure, and again where a hypervisor took the cores away; the least disturbed counts."""
         tries: list[tuple[float, Metrics]] = []
         while len(tries) < TRIES and (not tries or tries[-1][0] > MOST_STOLEN):
             begun, stolen = time.monotonic(), stolen_s()
