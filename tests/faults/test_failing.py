@@ -7,25 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from gateway import chat, chunk, to_upstream
+from gateway import chat, to_upstream
 from gateway_process import Home, Process
-from raw_upstream import Peer, raw_upstream
+from raw_upstream import raw_upstream
+from text_upstream import Held
 
 pytestmark = pytest.mark.faults
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
-
-
-class Held:
-    """An upstream whose answers begin at once, and end when told."""
-
-    def __init__(self) -> None:
-        self.go_on = asyncio.Event()
-
-    async def __call__(self, peer: Peer) -> None:
-        await peer.request()
-        await peer.send(HEAD + chunk({"content": "begun "}))
-        await self.go_on.wait()
-        await peer.send(chunk({"content": "ended"}, "stop") + b"data: [DONE]\n\n")
 
 
 def in_database(folder: Path, *statements: str) -> list[str]:

@@ -15,30 +15,17 @@ from gateway import Answer, chat, chunk, to_upstream
 from gateway_process import Books, Home, Process
 from media_gateway import media_of, numbered
 from raw_upstream import Peer, raw_upstream
+from text_upstream import HEAD, Held
 
 from trunkline.storage.sql.leases import SqlLeases
 
 pytestmark = pytest.mark.faults
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 USAGE = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
 
 
 async def answers_at_once(peer: Peer) -> None:
     await peer.request()
     await peer.send(HEAD + chunk({"content": "x"}, "stop") + chunk(choices=[], usage=USAGE) + b"data: [DONE]\n\n")
-
-
-class Held:
-    """An upstream whose answers begin at once, and end when told."""
-
-    def __init__(self) -> None:
-        self.go_on = asyncio.Event()
-
-    async def __call__(self, peer: Peer) -> None:
-        await peer.request()
-        await peer.send(HEAD + chunk({"content": "begun "}))
-        await self.go_on.wait()
-        await peer.send(chunk({"content": "ended"}, "stop") + b"data: [DONE]\n\n")
 
 
 @asynccontextmanager

@@ -14,6 +14,19 @@ PRICE_MICROUSD = 10_000
 USAGE = {"prompt_tokens": 10, "completion_tokens": TOKENS, "total_tokens": 10 + TOKENS}
 
 
+class Held:
+    """An upstream whose answers begin at once, and end when told."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + chunk({"content": "begun "}))
+        await self.go_on.wait()
+        await peer.send(chunk({"content": "ended"}, "stop") + b"data: [DONE]\n\n")
+
+
 def talking(words: int, pause_s: float = 0.0) -> Script:
     """Stream `0 1 2 …`, or give it whole."""
 
