@@ -1,6 +1,7 @@
 """A way to a server, with an address of its own, on which something goes amiss as its kind says."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Self
@@ -21,7 +22,7 @@ class Peer(NamedTuple):
             return b""
 
 
-class Way:
+class Way(ABC):
     """Carries connections to the server of `url`; its own `url`, when it is open, is for the gateway."""
 
     def __init__(self, url: str) -> None:
@@ -29,9 +30,9 @@ class Way:
         self.url = ""
         self._carrying: set[asyncio.Task[None] | None] = set()
 
+    @abstractmethod
     async def carry(self, client: Peer, server: Peer) -> None:
         """Carry one connection to its end."""
-        raise NotImplementedError
 
     async def answer(self, client: Peer, server: Peer, losing: asyncio.Event | None = None) -> None:
         """Pass the server's answers on, to the first that is to be lost; then the client is cut off."""
