@@ -23,6 +23,7 @@ QUICK_LEAVES_OUT = {"idle-5000", "workers"}
 MOST_STOLEN = 0.01
 """A measurement is made again if the hypervisor took more than this of a core: others' work is not what is measured."""
 TRIES = 2
+SERVERS = "nginx,bare,trunkline"
 
 
 def arguments() -> argparse.Namespace:
@@ -35,7 +36,7 @@ def arguments() -> argparse.Namespace:
         "--quick", action="store_true", help="one round of one second, without 5,000 streams and workers"
     )
     parser.add_argument("--only", metavar="NAME,…", help=f"scenarios: {names}; streams means all streams-…")
-    parser.add_argument("--servers", metavar="NAME,…", default="nginx,trunkline", help="default nginx,trunkline")
+    parser.add_argument("--servers", metavar="NAME,…", default=SERVERS, help=f"default {SERVERS}")
     parser.add_argument("--litellm", metavar="PATH", help="the program `litellm` of a venv that has litellm[proxy]")
     parser.add_argument("--peer", metavar="NAME=URL", action="append", default=[], help="a gateway that runs already")
     parser.add_argument(
@@ -64,7 +65,7 @@ def chosen(args: argparse.Namespace) -> list[Scenario]:
 
 def contestants(args: argparse.Namespace) -> list[Server]:
     """Configure the gateways of this run."""
-    makers = {"nginx": servers.nginx, "trunkline": servers.trunkline}
+    makers = {"nginx": servers.nginx, "bare": servers.bare, "trunkline": servers.trunkline}
     wanted = [name for name in args.servers.split(",") if name]
     if unknown := [name for name in wanted if name not in makers]:
         raise BenchError(
@@ -176,7 +177,7 @@ def write(run: Run, args: argparse.Namespace, load_before: float) -> None:
     if run.again:
         facts += f", {run.again} measurements repeated because the hypervisor took over {MOST_STOLEN:.1%} of a core"
     text = markdown(run.results, run.contestants, facts)
-    whole = not (args.quick or args.only or args.servers != "nginx,trunkline") and run.done == run.all
+    whole = not (args.quick or args.only or args.servers != SERVERS) and run.done == run.all
     target = (servers.HERE if whole else servers.BUILD) / "RESULTS.md"
     target.write_text(text)
     (servers.BUILD / "results.json").write_text(json.dumps(run.results, indent=1))

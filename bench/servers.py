@@ -86,6 +86,11 @@ def nginx(port: int = 9201) -> Server:
     return Server("nginx", port, [program, "-c", str(config)], version=first_line(program, "-v"))
 
 
+def bare(port: int = 9204) -> Server:
+    """Give a forwarder in Python that does nothing else: the least that one can take."""
+    return Server("bare", port, [sys.executable, str(HERE / "bare.py"), str(port), str(MOCK_PORT)])
+
+
 TRUNKLINE_TOML = """\
 [server]
 listen = "127.0.0.1:{port}"
