@@ -29,6 +29,8 @@ READERS = 4
 POOL = 12
 WAITS = {"timeout": 5.0, "command_timeout": 30.0}
 """Seconds until PostgreSQL is taken for lost: to connect, and to answer."""
+Parameters = Mapping[str, Any]
+AnyRow = Row[*tuple[Any, ...]]
 
 
 class now_ms(FunctionElement[int]):  # noqa: N801 - reads as the SQL function that it is
@@ -101,16 +103,20 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection to read with, all of it from one moment on SQLite. Raises StorageError."""
+        """Give a connection for several statements, all of one moment on SQLite. Raises StorageError."""
         with _storage_errors():
             async with self.reader.connect() as connection:
                 yield connection
 
-    async def rows(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+    async def rows(self, statement: Executable, parameters: Parameters | None = None) -> Sequence[AnyRow]:
         """Read with one statement, which sees one moment without a transaction around it. Raises StorageError."""
         with _storage_errors():
             async with self.reader.connect(single=True) as connection:
                 return (await connection.execute(statement, parameters)).all()
+
+    async def first(self, statement: Executable, parameters: Parameters | None = None) -> AnyRow | None:
+        """Read with one statement that gives one row or none. Raises StorageError."""
+        return next(iter(await self.rows(statement, parameters)), None)
 
     @contextlib.asynccontextmanager
     async def write(self, *, durable: bool = False) -> AsyncIterator[AsyncConnection]:

@@ -18,7 +18,7 @@ from trunkline.calls.unbroken import unbroken
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 SINGLE = "single"
-"""The execution option of a connection that is lent for one statement."""
+"""The execution option of a SQLite connection that is lent for one statement."""
 
 
 class AsyncConnection:
@@ -66,6 +66,8 @@ class AsyncEngine:
 
     def __init__(self, url: str | URL, **options: Any) -> None:
         self.sync_engine = create_engine(url, hide_parameters=True, **options)  # errors may be logged
+        # For SQLite's driver to set the level would be a visit to its thread; our own option tells `database`.
+        self._single = {SINGLE: True} if self.dialect.name == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
 
     @property
     def dialect(self) -> Dialect:
@@ -74,10 +76,10 @@ class AsyncEngine:
 
     @asynccontextmanager
     async def connect(self, *, single: bool = False) -> AsyncIterator[AsyncConnection]:
-        """Lend a connection, for a `single` statement or more; what was not committed is rolled back at the end."""
+        """Lend a connection, for a `single` statement, without a transaction, or more, rolled back at the end."""
         connection = await greenlet_spawn(self.sync_engine.connect)
         if single:
-            connection = connection.execution_options(**{SINGLE: True})
+            connection = connection.execution_options(**self._single)
         try:
             yield AsyncConnection(connection)
         finally:

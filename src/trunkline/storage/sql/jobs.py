@@ -1,10 +1,10 @@
 """Jobs on SQL: the port `core.state.JobStore`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET
-from sqlalchemy import Select, bindparam, delete, func, or_, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from trunkline.core.jobs import FINISHED, NEXT, UNFINISHED, Idempotency, Job, JobChanges, StoredStream, Unfinished
 from trunkline.core.state import StaleOwnerError
@@ -19,10 +19,26 @@ from trunkline.storage.sql.tables import jobs
 
 JOBS = Records(jobs, Job, json=("request", "answer", "binding", "price", "result"))
 CALLBACK_PUT_OFF_MS = 60_000
+GET = select(*JOBS.columns).where(jobs.c.id == bindparam("which"))
 LOOK = select(jobs.c.id, jobs.c.owner, jobs.c.cancel_requested).where(
     jobs.c.state.in_(UNFINISHED), or_(jobs.c.owner == bindparam("holder"), jobs.c.owner.not_in(living()))
 )
 SOME = select(jobs.c.id).where(jobs.c.state.in_(UNFINISHED)).limit(1)
+COUNT = select(jobs.c.state, func.count()).where(jobs.c.state.in_(UNFINISHED)).group_by(jobs.c.state)
+REPEATED = (
+    select(*JOBS.columns)
+    .where(jobs.c.body_hash == bindparam("body_hash"), jobs.c.key_id == bindparam("key_id"))
+    .where(jobs.c.route == bindparam("route"), jobs.c.created_ms >= bindparam("since_ms"))
+    .order_by(jobs.c.created_ms.desc())
+    .limit(1)
+)
+USUAL = (
+    select(jobs.c.finished_ms - jobs.c.submitting_ms)
+    .where(jobs.c.provider == bindparam("provider"), jobs.c.upstream_model == bindparam("upstream_model"))
+    .where(jobs.c.state == "completed", jobs.c.submitting_ms.is_not(None))
+    .order_by(jobs.c.finished_ms.desc())
+    .limit(bindparam("limit"))
+)
 DUE = select(jobs.c.id).where(jobs.c.callback_due_ms <= now_ms()).limit(1)
 BEGAN = {"submitting": "submitting_ms", "running": "running_ms", "storing": "storing_ms"} | dict.fromkeys(
     FINISHED, "finished_ms"
@@ -54,8 +70,8 @@ class SqlJobs:
             return None if known is None else await _get(connection, known.job_id)
 
     async def get(self, job_id: str) -> Job | None:
-        async with self._database.read() as connection:
-            return await _get(connection, job_id)
+        row = await self._database.first(GET, {"which": job_id})
+        return None if row is None else JOBS.read(row)
 
     async def page(  # noqa: PLR0913 - the filters of the API
         self,
@@ -74,7 +90,8 @@ class SqlJobs:
             query = query.where(jobs.c.kind == kind)
         if states:
             query = query.where(jobs.c.state.in_(states))
-        return await self._read(paged(query, jobs, after, ascending=ascending))
+        query = paged(query, jobs, after, ascending=ascending)
+        return [JOBS.read(row) for row in await self._database.rows(query)]
 
     async def change(self, job_id: str, generation: int, changes: JobChanges, *, durable: bool = False) -> Job:
         values = JOBS.values(changes) | {"updated_ms": now_ms()}
@@ -138,31 +155,17 @@ class SqlJobs:
             return (await connection.execute(statement)).rowcount
 
     async def repeated(self, key_id: str, route: str, body_hash: str, since_ms: int) -> Job | None:
-        query = (
-            select(*JOBS.columns)
-            .where(jobs.c.body_hash == body_hash, jobs.c.key_id == key_id, jobs.c.route == route)
-            .where(jobs.c.created_ms >= since_ms)
-            .order_by(jobs.c.created_ms.desc())
-            .limit(1)
-        )
-        return next(iter(await self._read(query)), None)
+        which = {"key_id": key_id, "route": route, "body_hash": body_hash, "since_ms": since_ms}
+        row = await self._database.first(REPEATED, which)
+        return None if row is None else JOBS.read(row)
 
     async def usual_s(self, provider: str, upstream_model: str, *, limit: int = 20) -> float:
-        query = (
-            select(jobs.c.finished_ms - jobs.c.submitting_ms)
-            .where(jobs.c.provider == provider, jobs.c.upstream_model == upstream_model)
-            .where(jobs.c.state == "completed", jobs.c.submitting_ms.is_not(None))
-            .order_by(jobs.c.finished_ms.desc())
-            .limit(limit)
-        )
-        async with self._database.read() as connection:
-            taken_ms = sorted((await connection.execute(query)).scalars())
+        which = {"provider": provider, "upstream_model": upstream_model, "limit": limit}
+        taken_ms = sorted(row[0] for row in await self._database.rows(USUAL, which))
         return taken_ms[len(taken_ms) // 2] / 1000 if taken_ms else 0.0
 
     async def count(self) -> dict[str, int]:
-        query = select(jobs.c.state, func.count()).where(jobs.c.state.in_(UNFINISHED)).group_by(jobs.c.state)
-        async with self._database.read() as connection:
-            counts = {str(state): int(number) for state, number in await connection.execute(query)}
+        counts = {str(state): int(number) for state, number in await self._database.rows(COUNT)}
         return {state: counts.get(state, 0) for state in NEXT if state in UNFINISHED}
 
     async def due_callbacks(self, *, limit: int = 20) -> list[Job]:
@@ -200,10 +203,6 @@ class SqlJobs:
             await connection.execute(delete(idempotency_table).where(among(idempotency_table.c.job_id, gone)))
             return len(gone)
 
-    async def _read(self, query: Select[Any]) -> list[Job]:
-        async with self._database.read() as connection:
-            return [JOBS.read(row) for row in await connection.execute(query)]
-
 
 def stream_of(job: Job) -> StoredStream:
     """Give the stream that tells of a new job."""
@@ -213,5 +212,5 @@ def stream_of(job: Job) -> StoredStream:
 
 
 async def _get(connection: AsyncConnection, job_id: str) -> Job | None:
-    row = (await connection.execute(select(*JOBS.columns).where(jobs.c.id == job_id))).one_or_none()
+    row = (await connection.execute(GET, {"which": job_id})).one_or_none()
     return None if row is None else JOBS.read(row)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from sqlalchemy import Select, and_, delete, exc, func, not_, select, update
+from sqlalchemy import and_, bindparam, delete, exc, func, not_, select, update
 from sqlalchemy.engine import Row
 
 from trunkline.core.keys import GroupChanges, Key, KeyChanges, KeyGroup, Rates
@@ -28,6 +28,9 @@ PLAIN = ("name", "state", "group_id", "media_style", "record", "cache", "expires
 QUERY = select(keys, *(column.label(f"group_{column.name}_") for column in key_groups.c)).select_from(
     keys.outerjoin(key_groups)
 )
+BY_ID = QUERY.where(keys.c.id == bindparam("which"))
+BY_DIGEST = QUERY.where(keys.c.digest == bindparam("digest"))
+GROUP_BY_ID = select(key_groups).where(key_groups.c.id == bindparam("which"))
 
 
 class SqlKeys:
@@ -42,15 +45,15 @@ class SqlKeys:
             await _check_group(connection, settings.group_id)
             await connection.execute(keys.insert().values(values | {"created_ms": now_ms(), "updated_ms": now_ms()}))
             await _changed(connection)
-            return (await _keys(connection, QUERY.where(keys.c.id == key_id)))[0]
+            return _key((await connection.execute(BY_ID, {"which": key_id})).one())
 
     async def find_key(self, digest: bytes) -> Key | None:
-        async with self._database.read() as connection:
-            return next(iter(await _keys(connection, QUERY.where(keys.c.digest == digest))), None)
+        row = await self._database.first(BY_DIGEST, {"digest": digest})
+        return None if row is None else _key(row)
 
     async def get_key(self, key_id: str) -> Key | None:
-        async with self._database.read() as connection:
-            return next(iter(await _keys(connection, QUERY.where(keys.c.id == key_id))), None)
+        row = await self._database.first(BY_ID, {"which": key_id})
+        return None if row is None else _key(row)
 
     async def list_keys(
         self, *, group_id: str | None = None, state: str | None = None, after: str = "", limit: int = 50
@@ -61,8 +64,7 @@ class SqlKeys:
         if state is not None:
             over = and_(keys.c.state == "active", keys.c.expires_ms.is_not(None), keys.c.expires_ms <= now_ms())
             query = query.where(over if state == "expired" else and_(keys.c.state == state, not_(over)))
-        async with self._database.read() as connection:
-            return await _keys(connection, paged(query, keys, after))
+        return [_key(row) for row in await self._database.rows(paged(query, keys, after))]
 
     async def change_key(self, key_id: str, changes: KeyChanges) -> Key | None:
         values = _columns(changes)
@@ -74,11 +76,11 @@ class SqlKeys:
             if not (
                 await connection.execute(update(keys).where(allowed).values(values | {"updated_ms": now_ms()}))
             ).rowcount:
-                if await _keys(connection, QUERY.where(keys.c.id == key_id)):
+                if await _get(connection, key_id):
                     raise ValueError("a revoked key stays revoked: make a new one")
                 return None
             await _changed(connection)
-            return (await _keys(connection, QUERY.where(keys.c.id == key_id)))[0]
+            return await _get(connection, key_id)
 
     async def rotate_key(self, key_id: str, digest: bytes, prefix: str) -> Key | None:
         statement = (
@@ -89,7 +91,7 @@ class SqlKeys:
         async with self._database.write() as connection:
             rotated = (await connection.execute(statement)).rowcount
             await _changed(connection)
-            key = next(iter(await _keys(connection, QUERY.where(keys.c.id == key_id))), None)
+            key = await _get(connection, key_id)
         if key is not None and not rotated:
             raise ValueError("a revoked key stays revoked: make a new one")
         return key
@@ -100,20 +102,18 @@ class SqlKeys:
             async with self._database.write() as connection:
                 await connection.execute(key_groups.insert().values(values))
                 await _changed(connection)
-                return (await _groups(connection, select(key_groups).where(key_groups.c.id == group_id)))[0]
+                return _group((await connection.execute(GROUP_BY_ID, {"which": group_id})).one())
         except exc.IntegrityError as error:
             raise NameTakenError(f"there is a group named {settings.name!r} already") from error
 
     async def get_group(self, group_id: str) -> KeyGroup | None:
-        async with self._database.read() as connection:
-            return next(iter(await _groups(connection, select(key_groups).where(key_groups.c.id == group_id))), None)
+        row = await self._database.first(GROUP_BY_ID, {"which": group_id})
+        return None if row is None else _group(row)
 
     async def list_groups(self) -> list[tuple[KeyGroup, int]]:
         members = select(func.count()).where(keys.c.group_id == key_groups.c.id).scalar_subquery()
         query = select(key_groups, members.label("members"))
-        async with self._database.read() as connection:
-            rows = (await connection.execute(paged(query, key_groups, ""))).all()
-            return [(_group(row._mapping), row.members) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name
+        return [(_group(row), row.members) for row in await self._database.rows(paged(query, key_groups, ""))]
 
     async def change_group(self, group_id: str, changes: GroupChanges) -> KeyGroup | None:
         statement = update(key_groups).where(key_groups.c.id == group_id).values(_columns(changes))
@@ -121,9 +121,8 @@ class SqlKeys:
             async with self._database.write() as connection:
                 await connection.execute(statement.values(updated_ms=now_ms()))
                 await _changed(connection)
-                return next(
-                    iter(await _groups(connection, select(key_groups).where(key_groups.c.id == group_id))), None
-                )
+                row = (await connection.execute(GROUP_BY_ID, {"which": group_id})).one_or_none()
+                return None if row is None else _group(row)
         except exc.IntegrityError as error:
             raise NameTakenError(f"there is a group named {changes.name!r} already") from error
 
@@ -152,17 +151,13 @@ async def _changed(connection: AsyncConnection) -> None:
 async def _check_group(connection: AsyncConnection, group_id: str | UnsetType | None) -> None:
     if group_id is None or group_id is UNSET:
         return
-    if not await _groups(connection, select(key_groups).where(key_groups.c.id == group_id)):
+    if (await connection.execute(GROUP_BY_ID, {"which": group_id})).one_or_none() is None:
         raise LookupError(f"there is no group {group_id!r}")
 
 
-async def _keys(connection: AsyncConnection, query: Select[Any]) -> list[Key]:
-    return [_key(row) for row in await connection.execute(query)]
-
-
-async def _groups(connection: AsyncConnection, query: Select[Any]) -> list[KeyGroup]:
-    rows = await connection.execute(query)
-    return [_group(row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name
+async def _get(connection: AsyncConnection, key_id: str) -> Key | None:
+    row = (await connection.execute(BY_ID, {"which": key_id})).one_or_none()
+    return None if row is None else _key(row)
 
 
 def _columns(record: KeyChanges | GroupChanges) -> dict[str, Any]:
@@ -184,13 +179,12 @@ def _columns(record: KeyChanges | GroupChanges) -> dict[str, Any]:
 
 def _key(row: Row[Any]) -> Key:
     value = row._mapping  # noqa: SLF001 - SQLAlchemy's public name
-    group = {column.name: value[f"group_{column.name}_"] for column in key_groups.c}
     return Key(
         id=value["id"],
         name=value["name"],
         prefix=value["prefix"],
         state=value["state"],
-        group=None if group["id"] is None else _group(group),
+        group=None if row.group_id_ is None else _group(row, "group_{}_"),
         models=msgspec.json.decode(value["models"], type=tuple[str, ...]),
         budget=_budget(value),
         rates=Rates(**{name: value[column] for name, column in RATES.items()}),
@@ -204,7 +198,8 @@ def _key(row: Row[Any]) -> Key:
     )
 
 
-def _group(value: Any) -> KeyGroup:
+def _group(row: Row[Any], label: str = "{}") -> KeyGroup:
+    value = {column.name: getattr(row, label.format(column.name)) for column in key_groups.c}
     return KeyGroup(
         id=value["id"],
         name=value["name"],

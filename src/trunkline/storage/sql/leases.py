@@ -25,6 +25,7 @@ RECENT = (
     .where(signals.c.created_ms >= now_ms() - SIGNALS_KEPT_MS)
     .order_by(signals.c.created_ms, signals.c.id)
 )
+ALIVE = select(*LEASES.columns).where(leases.c.until_ms > now_ms()).order_by(leases.c.name)
 
 
 def living() -> Select[tuple[str]]:
@@ -60,9 +61,7 @@ class SqlLeases:
             await connection.execute(delete(leases).where(leases.c.holder == holder))
 
     async def alive(self) -> list[Lease]:
-        query = select(*LEASES.columns).where(leases.c.until_ms > now_ms()).order_by(leases.c.name)
-        async with self._database.read() as connection:
-            return [LEASES.read(row) for row in await connection.execute(query)]
+        return [LEASES.read(row) for row in await self._database.rows(ALIVE)]
 
 
 class SqlSignals:

@@ -1,9 +1,8 @@
 """The index of media and uploads on SQL: the port `core.state.MediaIndex`."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import Select, Table, delete, func, select, union
+from sqlalchemy import Table, bindparam, delete, func, select, union
 
 from trunkline.core.media import FileRecord, MediaRecord
 from trunkline.storage.sql.database import Database, among, now_ms, upsert
@@ -12,6 +11,16 @@ from trunkline.storage.sql.tables import files, media
 
 MEDIA = Records(media, MediaRecord)
 FILES = Records(files, FileRecord)
+GET = select(*MEDIA.columns).where(media.c.id == bindparam("which"))
+GET_FILE = select(*FILES.columns).where(files.c.id == bindparam("which"))
+OLDEST = select(*MEDIA.columns).order_by(media.c.created_ms, media.c.id).limit(bindparam("limit"))
+OF_JOB = OLDEST.limit(None).where(media.c.job_id == bindparam("which"))
+BY_HASH = OLDEST.limit(1).where(media.c.sha256 == bindparam("which"))
+BLOBS = select(func.max(media.c.bytes).label("bytes")).group_by(media.c.storage_key).subquery()
+TOTALS = select(
+    select(func.count()).select_from(media).scalar_subquery(),
+    select(func.coalesce(func.sum(BLOBS.c.bytes), 0)).scalar_subquery(),
+)
 
 
 class SqlMediaIndex:
@@ -25,13 +34,11 @@ class SqlMediaIndex:
         async with self._database.write() as connection:
             statement = upsert(connection, media).values(values).on_conflict_do_nothing().returning(*MEDIA.columns)
             row = (await connection.execute(statement)).one_or_none()
-            known = select(*MEDIA.columns).where(media.c.id == record.id)
-            return MEDIA.read(row if row is not None else (await connection.execute(known)).one())
+            return MEDIA.read(row or (await connection.execute(GET, {"which": record.id})).one())
 
     async def get(self, media_id: str) -> MediaRecord | None:
-        async with self._database.read() as connection:
-            row = (await connection.execute(select(*MEDIA.columns).where(media.c.id == media_id))).one_or_none()
-            return None if row is None else MEDIA.read(row)
+        row = await self._database.first(GET, {"which": media_id})
+        return None if row is None else MEDIA.read(row)
 
     async def page(
         self, *, key_id: str | None = None, kinds: Sequence[str] = (), after: str = "", limit: int = 50
@@ -41,27 +48,21 @@ class SqlMediaIndex:
             query = query.where(media.c.key_id == key_id)
         if kinds:
             query = query.where(media.c.kind.in_(kinds))
-        async with self._database.read() as connection:
-            return [MEDIA.read(row) for row in await connection.execute(paged(query, media, after))]
+        return [MEDIA.read(row) for row in await self._database.rows(paged(query, media, after))]
 
     async def of_job(self, job_id: str) -> list[MediaRecord]:
-        return await self._media(select(*MEDIA.columns).where(media.c.job_id == job_id))
+        return [MEDIA.read(row) for row in await self._database.rows(OF_JOB, {"which": job_id})]
 
     async def by_hash(self, sha256: str) -> MediaRecord | None:
-        return next(iter(await self._media(select(*MEDIA.columns).where(media.c.sha256 == sha256).limit(1))), None)
+        row = await self._database.first(BY_HASH, {"which": sha256})
+        return None if row is None else MEDIA.read(row)
 
     async def oldest(self, *, limit: int = 200) -> list[MediaRecord]:
-        return await self._media(select(*MEDIA.columns).limit(limit))
+        return [MEDIA.read(row) for row in await self._database.rows(OLDEST, {"limit": limit})]
 
     async def totals(self) -> tuple[int, int]:
-        blobs = select(func.max(media.c.bytes).label("bytes")).group_by(media.c.storage_key).subquery()
-        query = select(
-            select(func.count()).select_from(media).scalar_subquery(),
-            select(func.coalesce(func.sum(blobs.c.bytes), 0)).scalar_subquery(),
-        )
-        async with self._database.read() as connection:
-            count, size = (await connection.execute(query)).one()
-            return int(count), int(size)
+        [(count, size)] = await self._database.rows(TOTALS)
+        return int(count), int(size)
 
     async def delete(self, media_ids: Sequence[str]) -> list[str]:
         return await self._delete(media, media_ids)
@@ -75,9 +76,8 @@ class SqlMediaIndex:
             return FILES.read((await connection.execute(files.insert().values(values).returning(*FILES.columns))).one())
 
     async def get_file(self, file_id: str) -> FileRecord | None:
-        async with self._database.read() as connection:
-            row = (await connection.execute(select(*FILES.columns).where(files.c.id == file_id))).one_or_none()
-            return None if row is None else FILES.read(row)
+        row = await self._database.first(GET_FILE, {"which": file_id})
+        return None if row is None else FILES.read(row)
 
     async def delete_files(self, file_ids: Sequence[str]) -> list[str]:
         return await self._delete(files, file_ids)
@@ -85,15 +85,9 @@ class SqlMediaIndex:
     async def expired_files(self, *, limit: int = 200) -> list[str]:
         return await self._expired(files, limit)
 
-    async def _media(self, query: Select[Any]) -> list[MediaRecord]:
-        async with self._database.read() as connection:
-            rows = await connection.execute(query.order_by(media.c.created_ms, media.c.id))
-            return [MEDIA.read(row) for row in rows]
-
     async def _expired(self, table: Table, limit: int) -> list[str]:
         query = select(table.c.id).where(table.c.expires_ms <= now_ms()).order_by(table.c.expires_ms).limit(limit)
-        async with self._database.read() as connection:
-            return list((await connection.execute(query)).scalars())
+        return [row.id for row in await self._database.rows(query)]
 
     async def _delete(self, table: Table, ids: Sequence[str]) -> list[str]:
         async with self._database.write() as connection:

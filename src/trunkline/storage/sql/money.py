@@ -121,8 +121,7 @@ class SqlMoney:
             await self._book(rows, allowances)
         except exc.IntegrityError:
             ids = [row.id for row in rows]
-            async with self._database.read() as connection:
-                booked = set((await connection.execute(select(ledger.c.id).where(ledger.c.id.in_(ids)))).scalars())
+            booked = {row.id for row in await self._database.rows(select(ledger.c.id).where(ledger.c.id.in_(ids)))}
             await self._book([row for row in rows if row.id not in booked], allowances)
 
     async def _book(self, rows: Sequence[LedgerRow], allowances: Mapping[str, Kept]) -> None:
@@ -191,9 +190,7 @@ class SqlMoney:
         query = select(*LEDGER.columns).limit(limit)
         if key_id is not None:
             query = query.where(ledger.c.key_id == key_id)
-        async with self._database.read() as connection:
-            rows = await connection.execute(paged(query, ledger, after, by="started_ms"))
-            return [LEDGER.read(row) for row in rows]
+        return [LEDGER.read(row) for row in await self._database.rows(paged(query, ledger, after, by="started_ms"))]
 
     async def prune_ledger(self, before_ms: int) -> int:
         async with self._database.write() as connection:

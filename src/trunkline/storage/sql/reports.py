@@ -87,8 +87,7 @@ class SqlReports:
             return [_as_used(row) for row in await connection.execute(query)]
 
     async def used(self, span: Span) -> list[Used]:
-        async with self._database.read() as connection:
-            return [_as_used(row) for row in await connection.execute(_used(span, type_coerce("", String)))]
+        return [_as_used(row) for row in await self._database.rows(_used(span, type_coerce("", String)))]
 
     async def quantiles(
         self, span: Span, quantity: Quantity, *, model: str = "", provider: str = ""
@@ -109,8 +108,7 @@ class SqlReports:
             func.min(case((ranked.c.rank * 100 >= ranked.c.many * percent, ranked.c.value))) for percent in (50, 95, 99)
         ]
         query = select(ranked.c.at, *at_rank).group_by(ranked.c.at).order_by(ranked.c.at)
-        async with self._database.read() as connection:
-            return [Quantiles(int(at), *values) for at, *values in await connection.execute(query)]
+        return [Quantiles(int(at), *values) for at, *values in await self._database.rows(query)]
 
     async def repairs(self, span: Span, *, model: str = "", provider: str = "") -> list[Repaired]:
         if self._database.sqlite:
@@ -127,9 +125,8 @@ class SqlReports:
         )
         places = (found.c.at, found.c.provider, found.c.key)
         query = select(*places, func.sum(found.c.n)).group_by(*places).order_by(*places)
-        async with self._database.read() as connection:
-            rows = await connection.execute(query)
-            return [Repaired(int(at), name, rule, int(count)) for at, name, rule, count in rows]
+        rows = await self._database.rows(query)
+        return [Repaired(int(at), name, rule, int(count)) for at, name, rule, count in rows]
 
     async def providers(self, since_ms: int) -> dict[str, ProviderCalls]:
         since = and_(ledger.c.started_ms >= since_ms, ledger.c.provider != "")
@@ -179,20 +176,16 @@ class SqlReports:
         )
         blocked = keys.c.state == "blocked"
         query = select(*(func.sum(case((which, 1), else_=0)) for which in (alive, blocked, and_(alive, spent))))
-        async with self._database.read() as connection:
-            row = (await connection.execute(query.select_from(keys))).one()
+        [row] = await self._database.rows(query.select_from(keys))
         return KeyCounts(*(int(count or 0) for count in row))
 
     async def key_refs(self, key_ids: Iterable[str]) -> dict[str, KeyRef]:
         query = select(keys.c.id, keys.c.name, keys.c.record).where(among(keys.c.id, sorted(set(key_ids))))
-        async with self._database.read() as connection:
-            return {row[0]: KeyRef(*row) for row in await connection.execute(query)}
+        return {row[0]: KeyRef(*row) for row in await self._database.rows(query)}
 
     async def last_used(self, key_ids: Sequence[str]) -> dict[str, int]:
         last = select(ledger.c.key_id, func.max(ledger.c.started_ms)).where(among(ledger.c.key_id, key_ids))
-        async with self._database.read() as connection:
-            rows = await connection.execute(last.group_by(ledger.c.key_id))
-            return {key_id: int(at) for key_id, at in rows}
+        return {key_id: int(at) for key_id, at in await self._database.rows(last.group_by(ledger.c.key_id))}
 
     async def spends(self, owner_ids: Sequence[str], periods: Sequence[str]) -> Mapping[tuple[str, str], Spend]:
         async with self._database.read() as connection:

@@ -16,6 +16,13 @@ from trunkline.storage.sql.tables import idempotency as idempotency_table
 from trunkline.storage.sql.tables import stream_events, streams
 
 STREAMS = Records(streams, StoredStream)
+GET = select(*STREAMS.columns).where(streams.c.id == bindparam("which"))
+READ = (
+    select(stream_events.c.seq, stream_events.c.data)
+    .where(stream_events.c.stream_id == bindparam("which"), stream_events.c.seq > bindparam("after"))
+    .order_by(stream_events.c.seq)
+    .limit(bindparam("limit"))
+)
 TO_CANCEL = select(streams.c.id).where(
     streams.c.owner == bindparam("holder"), streams.c.state == "open", streams.c.cancel_requested
 )
@@ -47,8 +54,8 @@ class SqlStreams:
             return None if known is None else await _get(connection, known.stream_id)
 
     async def get(self, stream_id: str) -> StoredStream | None:
-        async with self._database.read() as connection:
-            return await _get(connection, stream_id)
+        row = await self._database.first(GET, {"which": stream_id})
+        return None if row is None else STREAMS.read(row)
 
     async def append(
         self, stream_id: str, generation: int, events: Sequence[bytes], *, max_bytes: int, before: int | None = None
@@ -66,8 +73,8 @@ class SqlStreams:
             if row is None and before is not None:
                 stream = await _get(connection, stream_id)
                 if stream is not None and stream.generation == generation:
-                    there = await _read(connection, stream_id, before, len(events))
-                    if [data for _, data in there] == [*events]:
+                    which = {"which": stream_id, "after": before, "limit": len(events)}
+                    if [row.data for row in await connection.execute(READ, which)] == [*events]:
                         return stream.last_seq  # added before; only the answer was lost
                 row = (await connection.execute(grown)).one_or_none()
             if row is None:
@@ -82,8 +89,8 @@ class SqlStreams:
             return int(last)
 
     async def read(self, stream_id: str, after: int, *, limit: int = 1000) -> list[tuple[int, bytes]]:
-        async with self._database.read() as connection:
-            return await _read(connection, stream_id, after, limit)
+        rows = await self._database.rows(READ, {"which": stream_id, "after": after, "limit": limit})
+        return [(row.seq, row.data) for row in rows]
 
     async def end(
         self, stream_id: str, generation: int, state: Literal["ended", "failed"], expires_after_s: float
@@ -142,18 +149,8 @@ async def insert_stream(connection: AsyncConnection, stream: StoredStream) -> St
 
 
 async def _get(connection: AsyncConnection, stream_id: str) -> StoredStream | None:
-    row = (await connection.execute(select(*STREAMS.columns).where(streams.c.id == stream_id))).one_or_none()
+    row = (await connection.execute(GET, {"which": stream_id})).one_or_none()
     return None if row is None else STREAMS.read(row)
-
-
-async def _read(connection: AsyncConnection, stream_id: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-    query = (
-        select(stream_events.c.seq, stream_events.c.data)
-        .where(stream_events.c.stream_id == stream_id, stream_events.c.seq > after)
-        .order_by(stream_events.c.seq)
-        .limit(limit)
-    )
-    return [(seq, data) for seq, data in await connection.execute(query)]
 
 
 async def _drop_oldest(connection: AsyncConnection, stream_id: str, surplus: int) -> None:
