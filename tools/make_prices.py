@@ -15,6 +15,7 @@ OUT = Path(__file__).parent.parent / "src" / "trunkline" / "providers" / "prices
 KEYS = {
     "input_mtok": "input",
     "cache_read_mtok": "cached",
+    "cache_audio_read_mtok": "cached_audio",
     "cache_write_mtok": "cache_write",
     "cache_write_1h_mtok": "cache_write_1h",
     "output_mtok": "output",

@@ -2,8 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from asking import CONVERSATION, PIXEL, SCHEMA, TOOLS, WEATHER, body, build, refused, with_part
+
+from trunkline.core.events import UsageReported
+from trunkline.core.notes import Notes
+from trunkline.dialects import CHAT_DIALECTS
+from trunkline.pipeline import ChatLine
 
 NAME = "gemini_chat"
 
@@ -144,3 +150,20 @@ def test_links_sounds_and_search() -> None:
     parts = body(NAME, messages=with_part(sound))["contents"]
     assert parts[0]["parts"] == [{"inlineData": {"mimeType": "audio/mp3", "data": "AAAA"}}]
     assert body(NAME, web_search_options={})["tools"] == [{"googleSearch": {}}]
+
+
+def test_how_much_of_the_cache_was_sound() -> None:
+    counts = {
+        "promptTokenCount": 100,
+        "candidatesTokenCount": 2,
+        "cachedContentTokenCount": 60,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 40}, {"modality": "AUDIO", "tokenCount": 60}],
+        "cacheTokensDetails": [{"modality": "AUDIO", "tokenCount": 50}, {"modality": "TEXT", "tokenCount": 10}],
+    }
+    said = {
+        "candidates": [{"content": {"parts": [{"text": "Rain."}]}, "finishReason": "STOP"}],
+        "usageMetadata": counts,
+    }
+    events = ChatLine(CHAT_DIALECTS[NAME], Notes()).whole(msgspec.json.encode(said))
+    usage = next(event.usage for event in events if isinstance(event, UsageReported))
+    assert (usage.cached_tokens, usage.cached_audio_tokens, usage.audio_input_tokens) == (60, 50, 60)

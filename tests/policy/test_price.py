@@ -74,6 +74,7 @@ def test_tokens_cost_what_the_library_says(
 
 PARTS = {
     "cached_tokens": "cache_read_tokens",
+    "cached_audio_tokens": "cache_audio_read_tokens",
     "cache_write_tokens": "cache_write_tokens",
     "cache_write_1h_tokens": "cache_write_1h_tokens",
     "audio_input_tokens": "input_audio_tokens",
@@ -88,8 +89,9 @@ KINDS: tuple[tuple[str, ...], ...] = (
     ("cache_write_1h_tokens", "audio_output_tokens"),
     ("audio_input_tokens", "reasoning_tokens", "image_output_tokens"),
     ("image_input_tokens", "audio_output_tokens"),
+    ("cached_tokens", "audio_input_tokens"),
 )
-"""Parts that are counted in one call. What of sound and pictures is read from the cache, nobody tells."""
+"""Parts that are counted in one call."""
 
 
 def parts_of(chance: random.Random, kinds: tuple[str, ...], prompt: int, completion: int) -> dict[str, int]:
@@ -127,6 +129,8 @@ def test_every_model_costs_what_the_library_says() -> None:
                 theirs = {PARTS[kind]: number for kind, number in parts.items()}
                 if longer := parts.get("cache_write_1h_tokens"):
                     theirs["cache_write_tokens"] = parts["cache_write_tokens"] = longer
+                if heard := min(parts.get("cached_tokens", 0), parts.get("audio_input_tokens", 0)):
+                    parts["cached_audio_tokens"] = theirs["cache_audio_read_tokens"] = heard
                 cost = library.calc_price(TheirUsage(input_tokens=prompt, output_tokens=completion, **theirs))
                 wanted = cost["total_price"] * 1_000_000
                 ours = tariff.of_tokens(Usage(prompt_tokens=prompt, completion_tokens=completion, **parts))
@@ -182,6 +186,28 @@ def test_kinds_of_tokens_have_their_own_prices() -> None:
     drawn = known("https://a.example", "draw", price)
     usage = Usage(prompt_tokens=10, image_input_tokens=4, completion_tokens=100, image_output_tokens=90)
     assert drawn.of_tokens(usage) == 6 * 5 + 4 * 8 + 90 * 30 + 10 * 30
+
+
+TOLD_TWICE = [
+    (Usage(prompt_tokens=100, cached_tokens=60, audio_input_tokens=60), 60 * 1 + 40 * 20),
+    (Usage(prompt_tokens=100, cached_tokens=100, audio_input_tokens=100), 100 * 1),
+    (Usage(prompt_tokens=100, cached_tokens=100, image_input_tokens=30), 100 * 1),
+    (Usage(prompt_tokens=100, cached_tokens=60, audio_input_tokens=60, image_input_tokens=40), 60 * 1 + 40 * 20),
+    (Usage(prompt_tokens=100, cached_tokens=60, cached_audio_tokens=60, audio_input_tokens=60), 60 * 1 + 40 * 4),
+    (Usage(prompt_tokens=100, cached_tokens=60, cached_audio_tokens=50, audio_input_tokens=60), 60 + 10 * 20 + 30 * 4),
+    (Usage(completion_tokens=100, reasoning_tokens=60, audio_output_tokens=60), 60 * 8 + 40 * 30),
+    (Usage(completion_tokens=100, audio_output_tokens=60, image_output_tokens=60), 60 * 30 + 40 * 8),
+    (Usage(prompt_tokens=10, completion_tokens=5, reasoning_tokens=50, total_tokens=65), 10 * 4 + 55 * 8),
+    (Usage(prompt_tokens=10, completion_tokens=50, reasoning_tokens=50, total_tokens=60), 10 * 4 + 50 * 8),
+]
+
+
+@pytest.mark.parametrize(("usage", "cost"), TOLD_TWICE)
+def test_a_token_that_is_told_under_two_names_is_paid_once(usage: Usage, cost: int) -> None:
+    price = Price(
+        input_per_mtok=4, output_per_mtok=8, cached_per_mtok=1, audio_input_per_mtok=20, audio_output_per_mtok=30
+    )
+    assert known("https://twice.example", "x", price).of_tokens(usage) == cost
 
 
 @pytest.mark.parametrize(

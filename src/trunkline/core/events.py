@@ -28,6 +28,8 @@ class Usage(Struct, frozen=True):
     completion_tokens: int = 0
     total_tokens: int = 0
     cached_tokens: int = 0
+    cached_audio_tokens: int = 0
+    """Those of them that are sound, and told as sound too, where the upstream says so."""
     cache_write_tokens: int = 0
     cache_write_1h_tokens: int = 0
     """Those of them that are kept for an hour."""
@@ -57,6 +59,7 @@ class Usage(Struct, frozen=True):
             prompt_tokens=prompt,
             completion_tokens=completion,
             total_tokens=total,
+            cached_audio_tokens=self.cached_audio_tokens or former.cached_audio_tokens,
             cache_write_1h_tokens=self.cache_write_1h_tokens or former.cache_write_1h_tokens,
             cost_microusd=cost,
             **self._kinds(former, _INPUTS, prompt),

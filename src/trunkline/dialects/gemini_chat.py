@@ -187,6 +187,7 @@ def _usage(value: dict[str, Any]) -> Usage:
         completion_tokens=completion,
         total_tokens=max(count("total"), prompt + completion),
         cached_tokens=count("cachedContent") or count("cached_content"),
+        cached_audio_tokens=_modalities(value.get("cacheTokensDetails")).get("AUDIO", 0),
         audio_input_tokens=inputs.get("AUDIO", 0),
         image_input_tokens=inputs.get("IMAGE", 0),
         reasoning_tokens=thought,

@@ -32,6 +32,7 @@ class TokenPrices(Struct, frozen=True):
     input: int
     output: int
     cached: int
+    cached_audio: int
     cache_write: int
     cache_write_1h: int
     reasoning: int
@@ -119,15 +120,20 @@ def _tier(tiers: Sequence[tuple[int, TokenPrices]], prompt_tokens: int) -> Token
 
 
 def _of_kinds(price: TokenPrices, usage: Usage) -> int:
-    """Price tokens of several kinds."""
-    cached, audio_in, image_in = usage.cached_tokens, usage.audio_input_tokens, usage.image_input_tokens
-    reasoning, audio_out, image_out = usage.reasoning_tokens, usage.audio_output_tokens, usage.image_output_tokens
-    written, longer = usage.cache_write_tokens, min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
-    plain_in = max(0, usage.prompt_tokens - cached - written - audio_in - image_in)
-    plain_out = max(0, usage.completion_tokens - reasoning - audio_out - image_out)
+    """Price tokens of several kinds, each once: sound or a picture that the cache held may be told under both names."""
+    cached, written = usage.cached_tokens, usage.cache_write_tokens
+    heard = min(usage.cached_audio_tokens, cached, usage.audio_input_tokens)
+    longer = min(usage.cache_write_1h_tokens, written)
+    room = usage.prompt_tokens - cached - written
+    audio_in, image_in, plain_in = _share(room, usage.audio_input_tokens - heard, usage.image_input_tokens)
+    reasoning = usage.reasoning_tokens
+    beside = min(reasoning, max(0, usage.total_tokens - usage.prompt_tokens - usage.completion_tokens))
+    room = usage.completion_tokens + beside - reasoning
+    audio_out, image_out, plain_out = _share(room, usage.audio_output_tokens, usage.image_output_tokens)
     total = (
         plain_in * price.input
-        + cached * price.cached
+        + (cached - heard) * price.cached
+        + heard * price.cached_audio
         + (written - longer) * price.cache_write
         + longer * price.cache_write_1h
         + audio_in * price.audio_input
@@ -139,6 +145,14 @@ def _of_kinds(price: TokenPrices, usage: Usage) -> int:
         + price.request
     )
     return -(-total // PICO)
+
+
+def _share(room: int, sound: int, pictures: int) -> tuple[int, int, int]:
+    """Give how much of the room on one side sound has, pictures have, and what is left has."""
+    room = max(0, room)
+    sound = min(sound, room)
+    pictures = min(pictures, room - sound)
+    return sound, pictures, room - sound - pictures
 
 
 class Shape(Struct, frozen=True):
@@ -230,6 +244,7 @@ def _token_prices(usd: Mapping[str, Decimal]) -> TokenPrices:
     free = Decimal(0)
     inputs, outputs = usd.get("input", usd.get("image_input", free)), usd.get("output", usd.get("image_output", free))
     general = {name: outputs if name in OUTPUTS else inputs for name in TokenPrices.__struct_fields__}
+    general |= {"cached_audio": usd.get("cached", usd.get("audio_input", inputs))}
     general |= {"cache_write_1h": usd.get("cache_write", inputs), "request": free}
     return TokenPrices(**{name: _pico(usd.get(name, price)) for name, price in general.items()})
 

@@ -30,6 +30,7 @@ class TablePrice(Struct, kw_only=True):
 
     input: Usd | None = None
     cached: Usd | None = None
+    cached_audio: Usd | None = None
     cache_write: Usd | None = None
     cache_write_1h: Usd | None = None
     output: Usd | None = None

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from trunkline.core.events import Usage
+from trunkline.core.money import microusd
 from trunkline.wire.mend import mend
 from trunkline.wire.read import as_count, as_number, dicts
 
@@ -161,8 +162,9 @@ def _first(*values: Any) -> int:
 
 
 def _cost(raw: _Usage) -> int | None:
-    dollars = as_number(raw.cost)
-    if dollars is not None:
-        return round(dollars * 1_000_000)
+    told = raw.cost
+    dollars = as_number(told["total_cost"] if type(told) is dict and "total_cost" in told else told)
+    if dollars is not None and dollars >= 0:
+        return microusd(dollars)
     ticks = as_count(raw.cost_in_usd_ticks)
     return -(-ticks // _TICKS_PER_MICROUSD) if ticks else None
