@@ -1,5 +1,7 @@
 """The chat calls in flight, over all replicas: each process tells its own with its lease, and ends them when asked."""
 
+import itertools
+import secrets
 import time
 from collections.abc import Callable
 
@@ -19,9 +21,11 @@ ENDED = Failed("cancelled", "The gateway's operator ended this call.", "invalid_
 
 
 class OpenCall(Struct, frozen=True, kw_only=True):
-    """A call in flight, as it is told. `id` is the request's."""
+    """A call in flight, as it is told. `id` is the request's, which its client may send again; `call_id` is its own."""
 
     id: str
+    call_id: str = ""
+    """Empty: an older process tells it."""
     route: str
     key_id: str
     key_name: str
@@ -62,6 +66,16 @@ class Entry(Struct, eq=False):
     route: str
     stream_id: str
     stop: Callable[[Failed], object]
+    id: str = ""
+    """Made when it is first told."""
+
+
+class Ending(Struct, frozen=True):
+    """Which calls a process asks the others to end: these, and those of a request that had begun by then."""
+
+    calls: list[str]
+    request_id: str = ""
+    begun_ms: int = 0
 
 
 class OpenCalls:
@@ -76,8 +90,10 @@ class OpenCalls:
         self._inbox = inbox
         self._life = life
         self._entries: dict[ChatCall, Entry] = {}
+        self._name = f"run_{secrets.token_hex(8)}"
+        self._numbers = itertools.count()
         life.tell = self._tell
-        inbox.listen(END_CALL, self.__len__, self._end)
+        inbox.listen(END_CALL, self.__len__, self._hear)
 
     def __len__(self) -> int:
         """Count the calls of this process."""
@@ -99,53 +115,67 @@ class OpenCalls:
         """Name another process that keeps a trace of this call; empty: there is none. Raises StorageError."""
         return next((each.name for each in await self.everywhere() if call_id in each.traces), "")
 
-    async def end(self, request_id: str) -> bool:
-        """End all calls of this request, wherever they run; False: there is none. Raises StorageError."""
-        if self._end(request_id):
+    async def end(self, name: str) -> bool:
+        """End the call of this id, or all calls of this request that run now; False: none is. Raises StorageError."""
+        here = [entry for entry in self._entries.values() if name in (entry.id, entry.call.caller.request_id)]
+        _stop(here)
+        if any(entry.id == name for entry in here):
             return True
-        others = [each for each in await self.everywhere() if each.calls or each.count]
-        if not any(each.count > len(each.calls) or _has(each, request_id) for each in others):
-            return False
-        await self._inbox.send(END_CALL, request_id)
-        return True
+        others = [self._replica(lease) for lease in await self._leases.alive() if lease.holder != self._life.holder]
+        named = [call.call_id for each in others for call in each.calls if name in (call.id, call.call_id)]
+        untold = any(each.count > len(each.calls) for each in others)
+        if named or untold:
+            ending = Ending(named, name if untold else "", time.time_ns() // 1_000_000)
+            await self._inbox.send(END_CALL, msgspec.json.encode(ending).decode())
+        return bool(here or named or untold)
 
-    def _end(self, request_id: str) -> bool:
-        named = [entry for entry in self._entries.values() if entry.call.caller.request_id == request_id]
-        for entry in named:
-            entry.stop(ENDED)
-        return bool(named)
+    def _hear(self, body: str) -> None:
+        try:
+            asked = msgspec.json.decode(body, type=Ending)
+        except msgspec.DecodeError:  # an older process's, which names no call of its own
+            return
+        named = frozenset(asked.calls) - {""}
+        _stop([entry for entry in self._entries.values() if entry.id in named or _of_request(entry, asked)])
 
     def _replica(self, lease: Lease) -> Replica:
         if lease.holder == self._life.holder:
-            calls = [_seen(entry) for entry in self._entries.values()]
+            calls = [self._seen(entry) for entry in self._entries.values()]
             return Replica(lease.name, lease.started_ms, len(calls), calls)
         told = msgspec.json.decode(lease.info, type=Told)
         return Replica(lease.name, lease.started_ms, told.count, told.calls, told.traces)
 
+    def _seen(self, entry: Entry) -> OpenCall:
+        entry.id = entry.id or f"{self._name}{next(self._numbers):x}"
+        call = entry.call
+        target = call.target.target if call.target else None
+        return OpenCall(
+            id=call.caller.request_id,
+            call_id=entry.id,
+            route=entry.route,
+            key_id=call.caller.key.id,
+            key_name=call.caller.key.name,
+            model=call.request.model,
+            provider=target.provider if target else None,
+            upstream_model=target.model if target else None,
+            started_ms=call.meter.started_ms,
+            first_event_ms=call.meter.first_event_ms,
+            events=call.meter.chunks,
+            completion_tokens=call.meter.completion_tokens,
+            attempts=call.attempts,
+            stream_id=entry.stream_id,
+        )
+
     def _tell(self) -> str:
         first = [entry for entry, _ in zip(self._entries.values(), range(MOST_TOLD), strict=False)]
-        return msgspec.json.encode(Told(len(self._entries), [_seen(entry) for entry in first], self._traces())).decode()
+        return msgspec.json.encode(
+            Told(len(self._entries), [self._seen(entry) for entry in first], self._traces())
+        ).decode()
 
 
-def _has(replica: Replica, request_id: str) -> bool:
-    return any(call.id == request_id for call in replica.calls)
+def _stop(entries: list[Entry]) -> None:
+    for entry in entries:
+        entry.stop(ENDED)
 
 
-def _seen(entry: Entry) -> OpenCall:
-    call = entry.call
-    target = call.target.target if call.target else None
-    return OpenCall(
-        id=call.caller.request_id,
-        route=entry.route,
-        key_id=call.caller.key.id,
-        key_name=call.caller.key.name,
-        model=call.request.model,
-        provider=target.provider if target else None,
-        upstream_model=target.model if target else None,
-        started_ms=call.meter.started_ms,
-        first_event_ms=call.meter.first_event_ms,
-        events=call.meter.chunks,
-        completion_tokens=call.meter.completion_tokens,
-        attempts=call.attempts,
-        stream_id=entry.stream_id,
-    )
+def _of_request(entry: Entry, asked: Ending) -> bool:
+    return entry.call.caller.request_id == asked.request_id and entry.call.meter.started_ms <= asked.begun_ms

@@ -175,6 +175,7 @@ export interface Group {
 
 export interface Call {
   id: string;
+  call_id: string;
   replica: string;
   route: string;
   key: KeyRef | null;

@@ -37,20 +37,21 @@ class CallPages:
         return listed(sorted(shown, key=lambda call: call["started_at"], reverse=True))
 
     async def _end(self, request: Request) -> Any:
-        request_id = request.path_params["id"]
-        ended = await self._calls.end(request_id)
+        name = request.path_params["id"]
+        ended = await self._calls.end(name)
         for job in await self._store.page(states=tuple(UNFINISHED), limit=MOST):
-            if job.request_id == request_id:
+            if name in (job.id, job.request_id):
                 await self._engine.cancel(job.id)
                 ended = True
         if not ended:
-            raise GatewayError("not_found", f"There is no call {request_id!r} in flight.")
-        return {"id": request_id, "cancelled": True}
+            raise GatewayError("not_found", f"There is no call {name!r} in flight.")
+        return {"id": name, "cancelled": True}
 
 
 def _call(replica: str, call: OpenCall) -> dict[str, Any]:
     return {
         "id": call.id,
+        "call_id": call.call_id or call.id,
         "replica": replica,
         "route": call.route,
         "key": shown_key(KeyRef(call.key_id, call.key_name) if call.key_id else None),
@@ -72,6 +73,7 @@ def _call(replica: str, call: OpenCall) -> dict[str, Any]:
 def _job(job: Job, key: KeyRef | None) -> dict[str, Any]:
     return {
         "id": job.request_id,
+        "call_id": job.id,
         "replica": job.owner.partition("#")[0],
         "route": job.route,
         "key": shown_key(key),
