@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Raw
 
 from trunkline.core.dialect import ChatDialect, Decoder, Lone, Said
-from trunkline.core.events import Event, Failed, TextDelta, Usage, UsageReported
+from trunkline.core.events import Ended, Event, Failed, TextDelta, Usage, UsageReported
 from trunkline.core.notes import Notes
 from trunkline.core.quirk import EventFilter
 from trunkline.core.stream import Normaliser
@@ -23,6 +23,7 @@ from trunkline.wire.read import as_dict
 
 _SHOWN_CHARS = 200
 _LARGE = 1024 * 1024
+_ENDS = ("too_large", "array_end")
 
 
 class ChatLine:
@@ -45,6 +46,7 @@ class ChatLine:
         self._salt = salt
         self._reader: Reader | None = None  # an answer that comes whole needs none
         self._fresh = True
+        self._array = False  # the whole body is one
         self._certain = False
         self._short: Lone | None = None
         self._lone: Lone | None = None  # the same, while the answer is one that it can read on
@@ -152,6 +154,7 @@ class ChatLine:
             self._head = data[at:]
             return frames
         self._fresh, self._head = False, b""
+        self._array = data[at : at + 64].lstrip()[:1] == b"["
         line = self._reading().line
         if framing == "aws":
             self._reader = AwsEventReader(self.dialect.parse, self.notes)
@@ -178,8 +181,14 @@ class ChatLine:
         if self._filters:
             events = self._filtered(events)
         out = self._normaliser.feed(events)
-        if frames and frames[-1].kind == "too_large" and not self.over:
-            out += self._normaliser.feed([Failed("upstream_malformed", "the upstream sent an event that is too large")])
+        if frames and (last := frames[-1].kind) in _ENDS and not self.over:
+            if last == "too_large":
+                told = "the upstream sent an event that is too large"
+                out += self._normaliser.feed([Failed("upstream_malformed", told)])
+            elif self._array:
+                self._frames -= 1  # it says nothing
+                if self._normaliser.finished:
+                    self._normaliser.feed([Ended()])
         self.ending = self._normaliser.finished or self._normaliser.over
         self._lone = self._short if self._normaliser.speaking else None
         return out

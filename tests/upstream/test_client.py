@@ -166,6 +166,9 @@ BODY = b'data: {"text":"hello"}\n\n' * 50
         (zlib.compress(BODY), ("content-encoding: deflate",)),
         (gzip.compress(BODY, mtime=0), ("content-encoding: deflate",)),
         (zlib.compress(BODY)[2:-4], ("content-encoding: deflate",)),
+        (zlib.compress(BODY), ("content-encoding: gzip",)),
+        (zlib.compress(BODY), ("content-encoding: X-GZIP", "content-type: text/event-stream")),
+        (BODY, ("content-encoding: gzip",)),
         (gzip.compress(BODY, mtime=0), ("content-type: text/event-stream",)),
         (gzip.compress(BODY, mtime=0), ("content-type: Application/JSON; charset=utf-8",)),
         (BODY, ("content-type: text/event-stream", "content-encoding: identity")),
@@ -182,6 +185,26 @@ async def test_content_codings_are_undone(client: Client, packed: bytes, headers
 
     async with raw_upstream(script) as upstream:
         assert await fetched(client, upstream.url) == BODY
+
+
+@pytest.mark.parametrize("body", [BODY, BODY[:60], "é\u2028日本".encode() * 9])
+async def test_deflate_without_a_head_may_be_called_gzip(client: Client, body: bytes) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(zlib.compress(body)[2:-4], "content-encoding: gzip")
+
+    async with raw_upstream(script) as upstream:
+        assert await fetched(client, upstream.url) == body
+
+
+@pytest.mark.parametrize("body", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\xd8\xff\xe0\0\x10JFIF", BODY, b"hello"])
+async def test_a_body_that_is_not_packed_may_be_called_gzip(client: Client, body: bytes) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(body, "content-encoding: gzip")
+
+    async with raw_upstream(script) as upstream:
+        assert await fetched(client, upstream.url) == body
 
 
 async def test_a_small_body_does_not_grow_large_in_memory(client: Client) -> None:

@@ -1,6 +1,7 @@
 """Why an answer ended, in every provider's spelling."""
 
 import re
+from typing import Any
 
 from trunkline.core.events import FinishReason
 
@@ -35,7 +36,7 @@ _FAILURES = {
     "malformed_model_output", "rate_limit",
 }  # fmt: skip
 _OPENAI = {"stop", "length", "tool_calls", "content_filter", "function_call"}
-_NOTHING = {"", "null", "none", "undefined", "in_progress", "not_finished", "unfinished", "generating"}
+_NOTHING = {"", "null", "none", "nil", "undefined", "in_progress", "not_finished", "unfinished", "generating"}
 _PARTS: tuple[tuple[str, FinishReason], ...] = (
     ("filter", "content_filter"), ("safety", "content_filter"), ("moderat", "content_filter"),
     ("violat", "content_filter"), ("guardrail", "content_filter"), ("blocked", "content_filter"),
@@ -48,6 +49,12 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def _key(word: str) -> str:
     spaced = _HUMP.sub("_", word.strip())
     return spaced.lower().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
+
+
+def first_told(*words: Any) -> str:
+    """Give the first of several finish reasons that says something: some write the word `null` beside the reason."""
+    told = (word for word in words if type(word) is str and word)
+    return next((word for word in told if _key(word) not in _NOTHING), "")
 
 
 def read_finish(word: str) -> FinishReason | None:

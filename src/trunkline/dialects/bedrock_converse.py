@@ -92,9 +92,10 @@ class _Answer(_Event):
 
 
 class Decoder(AnswerDecoder[_Answer]):
-    """Events by type, or one whole answer → events. Usage comes last, so that the stream's end is its end."""
+    """Events by type, or one whole answer → events. What was counted comes last, behind the stop."""
 
     kind = _Answer
+    _stopped = False
 
     def read(self, value: _Answer) -> bool:
         """Read one event."""
@@ -111,6 +112,8 @@ class Decoder(AnswerDecoder[_Answer]):
             self._block(event.start or event.delta or _Block(), event.contentBlockIndex or 0)
         elif value.messageStop is not None or value.metadata is not None:
             self._last(value.messageStop or value.metadata or value)
+            if value.metadata is not None and self._stopped:  # by the book nothing follows
+                self.end()
         else:
             return value.messageStart is not None or value.contentBlockStop is not None
         return True
@@ -142,6 +145,7 @@ class Decoder(AnswerDecoder[_Answer]):
             self.usage(_usage(event.usage))
         if event.stopReason:
             self.finish(event.stopReason)
+            self._stopped = True
 
 
 def _usage(value: dict[str, Any]) -> Usage:

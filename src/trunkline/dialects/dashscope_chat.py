@@ -10,8 +10,7 @@ from trunkline.core.dialect import ChatDialect
 from trunkline.wire.answer import AnswerDecoder
 from trunkline.wire.asked import Asked, Tools, compact, merged, openai_tools
 from trunkline.wire.error_body import read_error_body
-from trunkline.wire.media_shapes import media_of
-from trunkline.wire.read import as_dict, as_text, dicts
+from trunkline.wire.read import as_dict
 from trunkline.wire.reader import EventReader
 from trunkline.wire.turns import Attached, Turn, Words, openai_calls, refuse
 from trunkline.wire.usage import read_usage
@@ -83,10 +82,8 @@ class Decoder(AnswerDecoder[_Answer]):
         self.reasoning(message.reasoning_content, index)
         if isinstance(message.content, str):
             self.text(message.content, index, choice.logprobs)
-        for part in dicts(message.content):
-            self.text(as_text(part.get("text")), index)
-            if "image" in part or "video" in part:
-                self.media(media_of(part, "video" if "video" in part else "image"), index)
+        elif isinstance(message.content, list):
+            self.parts(message.content, index)
         for call in message.tool_calls or ():
             function = call.function or _Function()
             self.tool(index=call.index, id=call.id, name=function.name, arguments=function.arguments, choice=index)

@@ -1,6 +1,7 @@
 """Google's native generateContent, as events or as one JSON array (wire.md section 3.1)."""
 
 import re
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from trunkline.core.chat import ChatRequest, Target, UpstreamRequest
 from trunkline.core.dialect import ChatDialect
 from trunkline.core.errors import UpstreamError
 from trunkline.core.events import Usage
+from trunkline.core.finish import first_told
 from trunkline.core.media import Media
 from trunkline.wire.answer import AnswerDecoder
 from trunkline.wire.asked import Asked, Tools, compact, merged
@@ -124,8 +126,12 @@ class Decoder(AnswerDecoder[_Answer]):
 
     def _candidate(self, candidate: _Candidate, choice: int) -> None:
         if candidate.content is not None:
-            for part in candidate.content.parts or ():
-                self._part(part, choice)
+            for plain, parts in groupby(candidate.content.parts or (), key=_is_plain):
+                if plain:  # one piece: it may repeat the text before it
+                    self.text("".join(part.text or "" for part in parts), choice)
+                    continue
+                for part in parts:
+                    self._part(part, choice)
         if candidate.groundingMetadata is not None:
             cited = [
                 {"type": "url_citation", "url_citation": {"url": web["uri"], "title": as_text(web.get("title"))}}
@@ -134,7 +140,7 @@ class Decoder(AnswerDecoder[_Answer]):
             ]
             if cited:
                 self.extras({"annotations": cited}, choice)
-        reason = candidate.finishReason or candidate.finish_reason
+        reason = first_told(candidate.finishReason, candidate.finish_reason)
         if reason in _NO_PICTURE and not self._drawn:
             why = candidate.finishMessage or "the model made no picture"
             self.fail(UpstreamError("upstream_no_image", f"{why} ({reason})", 502))
@@ -170,6 +176,11 @@ class Decoder(AnswerDecoder[_Answer]):
             self.media(Media("video" if mime_type[0] == "v" else "image", url=url, mime_type=mime_type), choice)
         elif url:
             self.notes.add("member_dropped", self.line, mime_type)
+
+
+def _is_plain(part: _Part) -> bool:
+    """Say whether a part is text and nothing else."""
+    return part == _Part(text=part.text)
 
 
 def _usage(value: dict[str, Any]) -> Usage:

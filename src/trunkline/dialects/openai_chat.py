@@ -14,7 +14,7 @@ from trunkline.core.events import (
     Started,
     UsageReported,
 )
-from trunkline.core.finish import is_word
+from trunkline.core.finish import first_told, is_word
 from trunkline.core.notes import Notes
 from trunkline.wire.counted import Counted
 from trunkline.wire.error_body import is_error, is_error_text, read_error, read_error_body, unwrapped
@@ -263,12 +263,16 @@ class ChatDecoder:
         if choice.error or delta.error:
             self._fail(read_error({"error": choice.error or delta.error}), out, line)
             return
-        reason = choice.finish_reason or choice.finishReason or delta.finish_reason
-        if not reason and (choice.stop_reason or choice.native_finish_reason):
-            word = as_text(choice.stop_reason) or as_text(choice.native_finish_reason)
-            reason = word if is_word(word) else None
-        if type(reason) is str:
-            self._finish(state, reason, line, out)
+        if (
+            choice.finish_reason or choice.finishReason or delta.finish_reason
+            or choice.stop_reason or choice.native_finish_reason
+        ):  # fmt: skip
+            reason = first_told(choice.finish_reason, choice.finishReason, delta.finish_reason)
+            if not reason:
+                word = first_told(choice.stop_reason, choice.native_finish_reason)
+                reason = word if is_word(word) else ""
+            if reason:
+                self._finish(state, reason, line, out)
 
     def _finish(self, state: ChoiceReader, word: str, line: int, out: list[Event]) -> None:
         error = state.finish(word, line, out)

@@ -153,9 +153,9 @@ class Response:
         """Take the head, names in lower case; raises HttpError on a content coding that is not known."""
         declared = head.get(b"content-encoding")
         if declared and (declared := declared.strip().lower()) not in (b"", b"identity"):
-            if declared == b"deflate":
-                self._coding = Inflate(deflate=True)
-            elif declared not in (b"gzip", b"x-gzip"):  # some say these of a body that is not packed
+            if declared in (b"gzip", b"x-gzip", b"deflate"):
+                self._coding = Inflate(deflate=declared == b"deflate")
+            else:
                 coding = _text(declared)
                 raise HttpError("protocol", f"the content coding {coding!r} was not asked for", sent=True)
         else:

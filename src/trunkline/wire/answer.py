@@ -95,6 +95,10 @@ class AnswerDecoder(ABC, Generic[S]):
         if text or details:
             self.choice(choice).reason(text or "", self.line, self._out, as_raw(details) if details else None)
 
+    def parts(self, parts: list[Any], choice: int = 0) -> None:
+        """Say what parts of content say, such as OpenAI's."""
+        self.choice(choice).parts(parts, self.line, self._out)
+
     def refusal(self, text: str | None) -> None:
         """Say a piece of a refusal."""
         if text:

@@ -5,11 +5,11 @@ from typing import Any, Literal, Protocol
 
 from msgspec import DecodeError, Struct
 
-FrameKind = Literal["json", "done", "comment", "text", "malformed", "too_large"]
+FrameKind = Literal["json", "done", "comment", "text", "malformed", "too_large", "array_end"]
 
 
 class Frame(Struct, gc=False):
-    """A JSON value, the end mark, or what was neither.
+    """A JSON value, the end mark, the end of an array of values, or what was neither.
 
     `value` is what the reader's `parse` made of the data, None where that failed; `line` counts from 1.
     """

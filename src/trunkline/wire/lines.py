@@ -173,6 +173,7 @@ class LineReader:
                 position = between.end()
             elif byte == 0x5D and self._in_array:
                 self._in_array = False
+                frames.append(Frame("array_end", line=self.line))
                 position += 1
             elif byte in b"}]":
                 self._notes.add("bracket_surplus", self.line)
@@ -213,7 +214,6 @@ class LineReader:
         if end < 0:
             self._guard(frames, whole=True)
             return
-        self._notes.add("json_over_lines", self._value_line)
         rest = bytes(line[end:]).strip(SPACE)
         if type(line) is bytearray:
             line.clear()  # it may be large, and is held in the value
@@ -249,6 +249,8 @@ class LineReader:
         """Give a whole value: read, if `parse` can, else left to the decoder."""
         if self._scanner.surplus:
             self._notes.add("bracket_surplus", self._value_line)
+        if self._value_line != self.line:
+            self._notes.add("json_over_lines", self._value_line)
         self._glued_line = self.line
         data = self._scanner.take()
         frames.append(Frame("json", data, self._read_value(data), self._event, self._value_line))

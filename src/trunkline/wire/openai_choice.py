@@ -1,7 +1,9 @@
 """One choice of an OpenAI answer: its deltas, as wild as they come, become events."""
 
 import re
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
@@ -119,24 +121,20 @@ class ChoiceReader:
     def content(self, content: Any, line: int, out: list[Event]) -> None:
         """Read content that is a list of parts, or one part."""
         self._notes.add("content_not_string", line)
-        parts = as_list(as_dict(content).get("parts")) or (content if type(content) is list else [content])
-        for part in parts:
-            if type(part) is str or type(part) is int or type(part) is float:
-                self.text(str(part), None, line, out)
-            elif type(part) is dict:
-                self._part(part, line, out)
+        self.parts(as_list(as_dict(content).get("parts")) or as_list(content) or [content], line, out)
 
-    def _part(self, part: dict[str, Any], line: int, out: list[Event]) -> None:
-        kind = as_text(part.get("type"))
-        if kind in ("thinking", "reasoning", "reasoning_text", "reasoning_content"):
-            text = _words(part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning"))
-            self.reason(text, line, out)
-        elif kind == "refusal":
-            out.append(RefusalDelta(paired(as_text(part.get("refusal"))), self.index))
-        elif (media := part_media(part)) is not None:
-            self.media_ready(media, out, wait=False)
-        elif text := _words(part.get("text")) or as_text(part.get("content")) or as_text(part.get("value")):
-            self.text(text, None, line, out)
+    def parts(self, parts: list[Any], line: int, out: list[Event]) -> None:
+        """Read parts of content; the text of neighbours is one piece: it may repeat the text before it."""
+        for kind, group in groupby(map(_part_said, parts), key=itemgetter(0)):
+            if kind == "text":
+                self.text("".join(words for _, words, _ in group), None, line, out)
+            elif kind == "reasoning":
+                self.reason("".join(words for _, words, _ in group), line, out)
+            elif kind == "refusal":
+                out.extend(RefusalDelta(paired(words), self.index) for _, words, _ in group)
+            else:
+                for _, _, media in group:
+                    self.media_ready(media, out, wait=False)
 
     def delta(self, delta: Delta, logprobs: Any, line: int, out: list[Event]) -> None:
         """Read a whole delta: reasoning goes before content, calls after it."""
@@ -330,6 +328,21 @@ def _name_of(url: str) -> str:
     if size < _NAME_CHARS:
         return url
     return f"{size} {url[-64:]} {hash(url if size < _LARGE_CHARS else url[:: size // _PART_CHARS])}"
+
+
+def _part_said(part: Any) -> tuple[Literal["text", "reasoning", "refusal", "media"], str, Media | None]:
+    """Read a part of content: its kind, and its words or its medium."""
+    if type(part) is not dict:
+        return "text", str(part) if type(part) in (str, int, float) else "", None
+    kind = as_text(part.get("type"))
+    if kind in ("thinking", "reasoning", "reasoning_text", "reasoning_content"):
+        said = part.get("thinking") or part.get("summary") or part.get("text") or part.get("reasoning")
+        return "reasoning", _words(said), None
+    if kind == "refusal":
+        return "refusal", as_text(part.get("refusal")), None
+    if (media := part_media(part)) is not None:
+        return "media", "", media
+    return "text", _words(part.get("text")) or as_text(part.get("content")) or as_text(part.get("value")), None
 
 
 def _words(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from trunkline.core.finish import first_told
 from trunkline.wire.frame import END_EVENTS
 from trunkline.wire.mend import mend
 from trunkline.wire.openai_chunk import Choice, Chunk, Delta, ToolFragment
@@ -42,7 +43,7 @@ def read_piece(value: dict[str, Any], *, begun: bool) -> Chunk | None:
         text = next((value[name] for name in members if type(value.get(name)) is str), None)
     names = ("finish_reason", "stop_reason", "completionReason", "stop_type")
     words = (as_dict(value.get("details")).get("finish_reason"), _met(value), *(value.get(name) for name in names))
-    reason = next(filter(None, map(as_text, words)), None)
+    reason = first_told(*words) or None
     if text is None and (output := _output(value)):
         text, reason = output, reason or "stop"
     if reason is None and (any(value.get(name) is True for name in _ENDS) or as_text(value.get("event")) in END_EVENTS):

@@ -7,6 +7,7 @@ from trunkline.wire.frame import ERROR_EVENTS, MAX_EVENT_BYTES, UNREADABLE, Fram
 from trunkline.wire.lines import DONE, LARGE_BYTES, SPACE, LineReader
 
 _EOL = re.compile(rb"\r\n|\n|\r")
+_GOES_ON = frozenset((b"{", b"[", b"}", b"]", b'"', b","))  # a line that begins so is the next of its value
 _PROMPT_BYTES = 16 * 1024  # a line this short is tried before its newline is there
 
 
@@ -151,8 +152,7 @@ class EventReader(LineReader):
         if len(tail) + len(scanner.buffer) > self._max_bytes:
             self._overflow(frames)
         elif scanner.buffer:
-            if len(tail) < _PROMPT_BYTES and scanner.depth == 1 and not scanner.in_string and tail.strip(SPACE) == b"}":
-                self._notes.add("json_over_lines", self._value_line)
+            if not scanner.in_string and bytes(tail[:64].lstrip(SPACE)[:1]) in _GOES_ON:
                 self._begin()
                 self._read_more(bytes(tail), frames, whole=False)
         elif self._is_bare(tail):
