@@ -48,7 +48,7 @@ def admin_api(  # noqa: PLR0913 - what operators look at
             *OverviewPage(calls, jobs, index, reports, providers).endpoints,
             *CallPages(calls, media.engine, jobs, reports).endpoints,
             *JobPages(media.engine, jobs, index, media_pages, reports).endpoints,
-            *KeyPages(keys, reports).endpoints,
+            *KeyPages(keys, reports, live).endpoints,
             *UsagePages(reports).endpoints,
             *providers.endpoints,
             *media_pages.endpoints,

@@ -158,3 +158,15 @@ async def test_a_running_gateway_sees_keys_within_five_seconds(tmp_path: Path) -
         rotated = await asyncio.to_thread(read, tmp_path, "keys", "rotate", made["id"])
         assert await status(made["key"], 401) == 401
         assert await status(rotated["key"], 400) == 400
+
+
+def test_a_pattern_that_matches_no_model_is_told_and_taken(tmp_path: Path) -> None:
+    made = run(tmp_path, "keys", "create", "--name", "a", "--models", "local/txet,local/*", "--json")
+    key = json.loads(made.stdout)
+    assert key["models"] == ["local/txet", "local/*"]
+    told = "the pattern `{}` matches no model that is known here: it counts once there is one"
+    assert made.stderr.startswith(f"warning: {told.format('local/txet')}; did you mean `local/text`")
+    assert len(made.stderr.splitlines()) == 1
+    changed = run(tmp_path, "keys", "change", key["id"], "--models", "zzz*")
+    assert changed.stderr == f"warning: {told.format('zzz*')}\n"
+    assert run(tmp_path, "keys", "change", key["id"], "--rpm", "7").stderr == ""

@@ -213,6 +213,20 @@ async def test_a_provider_that_refuses_our_key_is_down(tmp_path: Path) -> None:
         assert credential["until_at"] > 1_700_000_000
 
 
+async def test_a_keys_pattern_that_matches_no_model_is_told(tmp_path: Path) -> None:
+    tables = {"models": {"priced": PRICED["models"]["priced"]}, "server": {"admin_key": ADMIN_KEY}}
+    tables["providers"] = {"up": {"base_url": "http://127.0.0.1:9/v1", "chat": {"dialect": "openai_chat"}}}
+    async with gateway(tmp_path, tables) as gate:
+        admin = Admin(gate)
+        made = await admin("POST", "keys", {"name": "a", "models": ["pricd", "priced", "up/any"]}, 201)
+        told = "the pattern `pricd` matches no model that is known here: it counts once there is one"
+        told += "; did you mean `priced`?"
+        assert (made["models"], made["warnings"]) == (["pricd", "priced", "up/any"], [told])
+        assert [key["warnings"] for key in (await admin("GET", "keys"))["items"]] == [[told]]
+        changed = await admin("PATCH", f"keys/{made['id']}", {"models": ["priced"]})
+        assert changed["warnings"] == []
+
+
 @pytest.mark.parametrize("resume", [{}, {"x_trunkline_resume": "true"}])
 async def test_a_call_in_flight_is_seen_and_ended(tmp_path: Path, resume: dict[str, str]) -> None:
     async with raw_upstream(endless) as upstream, gateway(tmp_path, configured(upstream.url)) as gate:

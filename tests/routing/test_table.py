@@ -183,3 +183,16 @@ def test_every_name_of_a_pattern_matches_whole() -> None:
     assert meaning(routes.route("abc")) == ["first:x"]
     with pytest.raises(UnknownModelError):
         routes.route("abcd")
+
+
+def test_patterns_that_match_no_model() -> None:
+    routes = table({"fast": to("first:small"), "team-*": to("first:*")})
+    fine = [
+        "small", "first/small", "first/*", "*", "s*", "fast", "second/vendor/*", "painter-2K", "painter-*",
+        "first/painter-4K", "team-a", "team-*", "te*", "team-?x", "films/whatever", "films/*", "fi*",
+    ]  # fmt: skip
+    assert routes.unmatched(fine) == {}
+    missing = routes.unmatched(["smal", "frist/*", "first/smal", "fast-*er", "films", "third/x", "tea", "SMALL"])
+    assert list(missing) == ["smal", "frist/*", "first/smal", "fast-*er", "films", "third/x", "tea", "SMALL"]
+    assert missing["first/smal"][0] == "first/small"
+    assert table({"*": to("first:*")}).unmatched(["anything", "an*"]) == {}

@@ -39,6 +39,7 @@ def create(*, name: str, asked: options.Asked, config: str | None, data_dir: str
 
     async def work(loaded: "Config", database: "Database") -> "tuple[NewKey, bool]":
         keys = _keys(loaded, database)
+        _warn_unmatched(loaded, asked.models)
         new = await keys.create(await _in_group(keys, settings, asked.group))
         return new, _open_until_a_key(loaded) and len(await keys.page(limit=2)) == 1
 
@@ -64,6 +65,7 @@ def change(  # noqa: PLR0913 - the command's options
 
     async def work(loaded: "Config", database: "Database") -> "tuple[Key, list[Spend]]":
         keys = _keys(loaded, database)
+        _warn_unmatched(loaded, asked.models)
         settings = _settings(await keys.get(key_id), name, asked)
         changed = await keys.change(key_id, await _in_group(keys, settings, asked.group))
         return changed, await spending(database, key_id)
@@ -224,6 +226,20 @@ def _settings(former: "Key", name: str | None, asked: options.Asked) -> "KeyChan
         cache=UNSET if asked.cache is None else asked.cache,
         record=UNSET if asked.record is None else asked.record,
     )
+
+
+def _warn_unmatched(loaded: "Config", models: str | None) -> None:
+    """Say which of the patterns that are named match no model."""
+    from msgspec import UNSET
+
+    from trunkline.policy.key_rules import unmatched_words
+    from trunkline.routing.table import RoutingTable
+
+    patterns = options.models(models)
+    if patterns is not UNSET and patterns:
+        table = RoutingTable.build(loaded.providers, loaded.models)
+        for pattern, near in table.unmatched(patterns).items():
+            click.echo(f"warning: {unmatched_words(pattern, near)}", err=True)
 
 
 async def _in_group(keys: "Keys", settings: "KeyChanges", group: str | None) -> "KeyChanges":

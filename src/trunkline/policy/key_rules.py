@@ -1,5 +1,6 @@
 """What a virtual key may be called, hold and limit; which models it may ask for."""
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import UNSET
@@ -77,6 +78,12 @@ def _invalid(param: str, message: str) -> GatewayError:
 def may_use(key: Key, model: str) -> bool:
     """Tell whether the key may ask for a model by this name; its patterns are globs over whole names."""
     return not key.models or any(fnmatchcase(model, pattern) for pattern in key.models)
+
+
+def unmatched_words(pattern: str, near: Sequence[str]) -> str:
+    """Say that a key's pattern matches no model yet; `near`: what may be meant."""
+    meant = f"; did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
+    return f"the pattern `{pattern}` matches no model that is known here: it counts once there is one{meant}"
 
 
 def check_model(key: Key, model: str) -> None:

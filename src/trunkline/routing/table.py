@@ -1,8 +1,8 @@
 """Which route a model name means (contract section 2): exact alias, glob alias, `provider/model`, bare name."""
 
 import re
-from collections.abc import Mapping
-from fnmatch import translate
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -15,6 +15,8 @@ from trunkline.core.route import Alias, AliasTarget, ListedModel, Route, RouteTa
 from trunkline.ingress.media_suffix import bases
 
 CACHED_ROUTES = 4096
+SUFFIX = "-2K"
+"""As names may end whose model is known without it."""
 
 
 class UnknownModelError(GatewayError):
@@ -31,8 +33,8 @@ class RoutingTable:
         self._providers = dict(providers)
         self._off = off
         self._exact = {name: alias for name, alias in aliases.items() if not is_pattern(name)}
-        patterns = sorted((name for name in aliases if is_pattern(name)), key=_precedence)
-        self._globs = [(re.compile(translate(name)), aliases[name]) for name in patterns]
+        self._patterns = sorted((name for name in aliases if is_pattern(name)), key=_precedence)
+        self._globs = [(re.compile(translate(name)), aliases[name]) for name in self._patterns]
         self._bare: dict[str, str] = {}
         for provider_name, provider in self._providers.items():
             for model in provider.models:
@@ -59,6 +61,26 @@ class RoutingTable:
         for provider_name, provider in self._providers.items():
             names += [f"{provider_name}/{model}" for model in provider.models]
         return [_listed(self._resolve(name)) for name in dict.fromkeys(names) if not self._taken(name)]
+
+    def unmatched(self, patterns: Iterable[str]) -> dict[str, list[str]]:
+        """Give those of a key's patterns that match no model that is known here, and for each what may be meant.
+
+        Where an alias is a pattern, or a provider has no catalogue, any name may be a model's.
+        """
+        own = [f"{owner}/{model}" for owner, provider in self._providers.items() for model in provider.models]
+        names = [*self._exact, *self._bare, *own]
+        known = {*names, *(f"{name}{SUFFIX}" for name in names)}
+        anything = tuple(f"{owner}/" for owner, provider in self._providers.items() if not provider.models)
+        begins = (*anything, *map(_literal, self._patterns))
+
+        def matches(pattern: str) -> bool:
+            if is_pattern(pattern):
+                literal = _literal(pattern)
+                some = any(literal.startswith(begin) or begin.startswith(literal) for begin in begins)
+                return some or any(fnmatchcase(name, pattern) for name in known)
+            return self._known(pattern) or pattern.startswith(anything) or not known.isdisjoint(bases(pattern))
+
+        return {pattern: near(pattern[:100], names, 3) for pattern in patterns if not matches(pattern)}
 
     def _taken(self, name: str) -> bool:
         """Tell whether a catalogue's name is taken by a pattern, so that it means another model."""
@@ -148,8 +170,12 @@ def is_pattern(name: str) -> bool:
 
 def _precedence(pattern: str) -> tuple[int, int]:
     """Sort key: longest literal prefix first, then the longer pattern; a lone `*` is last."""
-    prefix = len(re.split(r"[*?\[]", pattern, maxsplit=1)[0])
-    return -prefix, -len(pattern)
+    return -len(_literal(pattern)), -len(pattern)
+
+
+def _literal(pattern: str) -> str:
+    """Give what a pattern begins with."""
+    return re.split(r"[*?\[]", pattern, maxsplit=1)[0]
 
 
 def _part(provider: Provider, kind: ModelKind) -> tuple[ChatSide | MediaSide | None, Side]:

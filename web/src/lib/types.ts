@@ -162,6 +162,7 @@ export interface Key {
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;
+  warnings: string[];
   key?: string;
 }
 

@@ -16,7 +16,8 @@ from trunkline.core.reports import Reports
 from trunkline.core.route import MediaStyle
 from trunkline.http.admin.api import Endpoint
 from trunkline.http.admin.reading import after_of, limit_of, listed, one_of, read_body
-from trunkline.policy.key_rules import LEAST_RATE, MOST, MOST_RATE
+from trunkline.http.live import Live
+from trunkline.policy.key_rules import LEAST_RATE, MOST, MOST_RATE, unmatched_words
 
 STATES = ("active", "blocked", "revoked", "expired")
 RATES = {"rpm": "requests", "tpm": "tokens", "images_per_minute": "images", "concurrent_streams": "streams"}
@@ -76,8 +77,9 @@ class GroupBody(Struct, forbid_unknown_fields=True):
 class KeyPages:
     """The endpoints of keys and groups."""
 
-    def __init__(self, keys: Keys, reports: Reports) -> None:
+    def __init__(self, keys: Keys, reports: Reports, live: Live) -> None:
         self._keys = keys
+        self._live = live
         self._reports = reports
         one, group = "/keys/{id}", "/groups/{id}"
         self.endpoints = [
@@ -131,7 +133,12 @@ class KeyPages:
         ids = [key.id for key in keys]
         spends = await self._reports.spends(ids, periods_of(day_of(now_ms)))
         last_used = await self._reports.last_used(ids)
-        return [_shown(key, spends, last_used.get(key.id), now_ms) for key in keys]
+        shown = [_shown(key, spends, last_used.get(key.id), now_ms) for key in keys]
+        unmatched = self._live.table.unmatched({pattern for key in keys for pattern in key.models})
+        for key, members in zip(keys, shown, strict=True):
+            missing = [pattern for pattern in key.models if pattern in unmatched]
+            members["warnings"] = [unmatched_words(pattern, unmatched[pattern]) for pattern in missing]
+        return shown
 
     async def _groups(self, _request: Request) -> Any:
         return listed(await self._told_groups(await self._keys.groups()))
