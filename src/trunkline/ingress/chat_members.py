@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from trunkline.ingress.request_body import typed
+from trunkline.ingress.request_body import typed, wrong
 
 
 class _Object(Struct, gc=False):
@@ -72,13 +72,20 @@ _ALLOWED: dict[Any, str] = {
     _Object | None: "an object",
     Objects | None: "an array of objects",
 }
+_PLAIN = (float | None, bool | None, bool | int | None)
 _KINDS: dict[str, tuple[msgspec.json.Decoder[Any], str]] = {
-    field.name: (msgspec.json.Decoder(field.type, strict=False), _ALLOWED[field.type])  # numbers also as strings
+    field.name: (msgspec.json.Decoder(field.type, strict=field.type == Seed | None), _ALLOWED[field.type])
     for field in msgspec.structs.fields(PassedOn)
-}
+}  # not strict: a whole number may be written 1e3
+_NO_TEXT = frozenset(
+    field.name for field in msgspec.structs.fields(PassedOn) if field.type in {Limit | None, Ranks | None, *_PLAIN}
+)
+"""A number in a string is none, as at OpenAI: most servers refuse it, in words of their own."""
 
 
 def check(fields: dict[str, Raw]) -> None:
     """Look at these members. Raises GatewayError (400) that names the one that is wrong and what is allowed."""
     for name, (kind, allowed) in _KINDS.items():
         typed(fields, name, kind, allowed)
+        if name in _NO_TEXT and bytes(fields.get(name, b"")).startswith(b'"'):
+            raise wrong(name, allowed)

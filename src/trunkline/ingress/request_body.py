@@ -87,4 +87,9 @@ def typed(fields: dict[str, Raw], name: str, kind: "msgspec.json.Decoder[T]", al
     try:
         return kind.decode(raw)
     except UNREADABLE:
-        raise GatewayError("invalid_value", f"`{name}` must be {allowed}.", param=name) from None
+        raise wrong(name, allowed) from None
+
+
+def wrong(name: str, allowed: str) -> GatewayError:
+    """Give the error of a member that is of a wrong kind."""
+    return GatewayError("invalid_value", f"`{name}` must be {allowed}.", param=name)
