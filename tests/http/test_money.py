@@ -6,28 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gateway import Gateway, chat, chunk, gateway, to_upstream
+from gateway import chat, chunk, gateway, to_upstream
+from money import key, ledger, priced
 from raw_upstream import Peer, raw_upstream
 
 from trunkline.app import Application
 from trunkline.config.load import build
 from trunkline.config.read import ConfigError
 from trunkline.config.spoken import this_build
-from trunkline.core.keys import GroupChanges, KeyChanges, Rates
-from trunkline.core.money import Budget, LedgerRow
-from trunkline.storage.sql.database import Database
-from trunkline.storage.sql.money import SqlMoney
+from trunkline.core.keys import GroupChanges, Rates
+from trunkline.core.money import Budget
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
-PRICE = {"input_per_mtok": 2.0, "output_per_mtok": 8.0}
 COST_USD = 0.006
-
-
-def priced(url: str, **price: float) -> dict[str, Any]:
-    """A configuration with one upstream whose price is known."""
-    tables = to_upstream(url)
-    tables["models"]["*"]["price"] = price or PRICE
-    return tables
 
 
 async def answer(peer: Peer, usage: object = USAGE) -> None:
@@ -46,24 +37,6 @@ async def answer(peer: Peer, usage: object = USAGE) -> None:
 
 async def answer_without_usage(peer: Peer) -> None:
     await answer(peer, None)
-
-
-async def ledger(data_dir: Path, wanted: int) -> list[LedgerRow]:
-    """Wait until the ledger has so many rows."""
-    database = Database.at(data_dir / "trunkline.db")
-    try:
-        rows: list[LedgerRow] = []
-        async with asyncio.timeout(60):
-            while len(rows) < wanted:
-                rows = await SqlMoney(database).rows(limit=200)
-                await asyncio.sleep(0.05)
-        return rows
-    finally:
-        await database.close()
-
-
-async def key(gate: Gateway, **settings: Any) -> str:
-    return f"Bearer {(await gate.application.keys.create(KeyChanges(name='anna', **settings))).token}"
 
 
 async def test_the_cost_is_told_as_the_ledger_has_it(tmp_path: Path) -> None:

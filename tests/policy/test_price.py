@@ -5,6 +5,7 @@ import runpy
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from genai_prices import Usage as TheirUsage
@@ -94,9 +95,9 @@ KINDS: tuple[tuple[str, ...], ...] = (
 """Parts that are counted in one call."""
 
 
-def parts_of(chance: random.Random, kinds: tuple[str, ...], prompt: int, completion: int) -> dict[str, int]:
+def parts_of(chance: random.Random, kinds: tuple[str, ...], prompt: int, completion: int) -> dict[str, Any]:
     """Cut the prompt's and the completion's tokens at random."""
-    found = {}
+    found: dict[str, Any] = {}
     for kind in kinds:
         if "reasoning" in kind or "output" in kind:
             found[kind] = chance.randint(0, completion)

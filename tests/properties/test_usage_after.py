@@ -1,6 +1,7 @@
 """Usage that comes more than once: what one does not tell the one before it does, and nothing is added up."""
 
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ DEAR = Tariff("x", ((0, TokenPrices(**dict.fromkeys(TokenPrices.__struct_fields_
 @st.composite
 def usages(draw: Callable[[st.SearchStrategy[int]], int]) -> Usage:
     """One that tells of no more tokens of its kinds than there are, and perhaps of nothing."""
-    counts = {}
+    counts: dict[str, Any] = {}
     for side, kinds in ((PROMPT, INPUTS), (COMPLETION, OUTPUTS)):
         counts[side] = room = draw(st.sampled_from([0, 3, 10]))
         for kind in kinds:

@@ -167,14 +167,14 @@ class _Admitted(Struct, eq=False):
     def _row(self, settlement: Settlement) -> LedgerRow:
         gate, request, caller, usage = self.gate, settlement.request, settlement.caller, settlement.usage
         item, priced, key = settlement.target, self.priced, caller.key
-        provider, model = "", ""
-        cost: Cost = (0, "")
         if item is not None:
             provider, model = item.target.provider, item.target.model
             if priced is not None and priced[0] is item and priced[1] is usage and not settlement.media:
                 cost = priced[2]
             else:
                 cost = gate.pricing.of(self.prices, item, usage, settlement)
+        else:
+            provider, model, cost = "", "", (0, "")
         images, video_ms = _media(settlement) if settlement.media else (0, 0)
         return LedgerRow(  # in the order of its fields: 36 names cost several times the row
             f"{gate.name}{next(gate.numbers):x}",  # a request id may be anything, and be sent twice
@@ -203,7 +203,7 @@ class _Admitted(Struct, eq=False):
             video_ms,
             cost[0],
             cost[1],
-            settlement.estimated,
+            settlement.estimated or usage.estimated,
             request.stream,
             settlement.end_reason,
             settlement.error_code,

@@ -42,6 +42,8 @@ class Usage(Struct, frozen=True):
     rejected_prediction_tokens: int = 0
     cost_microusd: int | None = None
     """What the upstream itself says the call cost, if it does."""
+    estimated: bool = False
+    """A part of it is made out by us."""
 
     def after(self, former: "Usage") -> "Usage":
         """Give this later usage of the same call; what it does not tell is the former's.

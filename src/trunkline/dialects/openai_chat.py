@@ -308,6 +308,8 @@ class ChatDecoder:
             self._counted.take(chunk.usageMetadata)
         else:
             self._counted.take_timings(chunk.timings)
+        if self._whole and chunk.choices and len(chunk.choices) > 1:
+            self._counted.take_first(chunk.timings, chunk.choices)
         groq = as_dict(chunk.x_groq)
         if groq.get("usage"):
             self._counted.take(groq.get("usage"))

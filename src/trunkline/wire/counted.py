@@ -2,11 +2,16 @@
 
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from trunkline.core.events import Usage
 from trunkline.core.notes import Notes
+from trunkline.wire.openai_chunk import Choice, Delta
 from trunkline.wire.read import as_count, as_dict
 from trunkline.wire.usage import read_usage
 
+_encode = msgspec.json.Encoder().encode
 _SUMS = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
 
 
@@ -42,10 +47,29 @@ class Counted:
                     usage = later.beside(former) if of_another else later.after(former)
         self._told, self._timed = usage, False
 
+    def take_first(self, timings: Any, choices: list[Choice]) -> None:
+        """Take llama.cpp's timings of an answer that came whole: with them its usage is the first choice's alone.
+
+        The others have as many tokens for their length.
+        """
+        usage = self.usage
+        if usage is not None and as_count(as_dict(timings).get("predicted_n")) == usage.completion_tokens:
+            sizes = [_size(choice.message) for choice in choices]
+            first = usage.completion_tokens
+            others = [-(-first * size // sizes[0]) if sizes[0] else first for size in sizes[1:]]
+            sums = {"completion_tokens": first + sum(others), "total_tokens": usage.total_tokens + sum(others)}
+            self._told, self._timed = replace(usage, **sums, estimated=True), False
+
     def take_timings(self, value: Any) -> None:
         """Take llama.cpp's timings, where they are all there is."""
         if (self._told is None or self._timed) and as_count(as_dict(value).get("predicted_n")):
             self._told, self._timed = value, True
+
+
+def _size(message: Delta | None) -> int:
+    """Give how long a choice is."""
+    said = (message.content, message.reasoning_content, message.tool_calls) if message else ()
+    return sum(len(part if type(part) is str else _encode(part)) for part in said if part)
 
 
 def _read(told: Any) -> Usage | None:
