@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from trunkline.core.chat import ChatRequest, Target, UpstreamRequest
 from trunkline.core.dialect import ChatDialect
+from trunkline.core.finish import first_told
 from trunkline.wire.answer import AnswerDecoder
 from trunkline.wire.asked import Asked, Tools, compact, merged, openai_tools
 from trunkline.wire.error_body import read_error_body
@@ -44,6 +45,11 @@ class _Choice(Struct):
     finish_reason: str | None = None
     logprobs: Any = None
 
+    @property
+    def reason(self) -> str:
+        """Why it ended, if it has: the word `null` is none."""
+        return first_told(self.finish_reason)
+
 
 class _Output(Struct):
     choices: list[_Choice] | None = None
@@ -69,8 +75,7 @@ class Decoder(AnswerDecoder[_Answer]):
         if output is None or (value.code and not output.choices and not output.text):
             return False
         self.start(value.request_id)
-        for position, choice in enumerate(output.choices or ()):
-            self._choice(choice, position if choice.index is None else choice.index)
+        self.choices(output.choices or (), self._choice)
         self.text(output.text)
         self.usage(read_usage(value.usage))
         if output.finish_reason:
@@ -87,8 +92,8 @@ class Decoder(AnswerDecoder[_Answer]):
         for call in message.tool_calls or ():
             function = call.function or _Function()
             self.tool(index=call.index, id=call.id, name=function.name, arguments=function.arguments, choice=index)
-        if choice.finish_reason:
-            self.finish(choice.finish_reason, index)
+        if choice.reason:
+            self.finish(choice.reason, index)
 
 
 def build(request: ChatRequest, target: Target) -> UpstreamRequest:

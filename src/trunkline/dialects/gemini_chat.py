@@ -78,6 +78,11 @@ class _Candidate(Struct):
     finishMessage: str | None = None  # noqa: N815 - as on the wire
     groundingMetadata: dict[str, Any] | None = None  # noqa: N815 - as on the wire
 
+    @property
+    def reason(self) -> str:
+        """Why it ended, if it has."""
+        return first_told(self.finishReason, self.finish_reason)
+
 
 class _Feedback(Struct):
     blockReason: str | None = None  # noqa: N815 - as on the wire
@@ -113,13 +118,7 @@ class Decoder(AnswerDecoder[_Answer]):
             return False
         self.start(value.responseId or value.response_id, value.modelVersion or value.model_version)
         self.usage(_usage(usage) if usage else None)
-        candidates = value.candidates or ()
-        for position, candidate in enumerate(candidates):
-            index = position if candidate.index is None else candidate.index
-            if self._n is not None and index >= self._n and len(candidates) > 1:
-                self.notes.add("choice_index_wrong", self.line)  # an answer too many
-            else:
-                self._candidate(candidate, index)
+        self.choices(value.candidates or (), self._candidate)
         if feedback and (feedback.blockReason or feedback.block_reason) and not value.candidates:
             self.finish("content_filter")
         return True
@@ -140,7 +139,7 @@ class Decoder(AnswerDecoder[_Answer]):
             ]
             if cited:
                 self.extras({"annotations": cited}, choice)
-        reason = first_told(candidate.finishReason, candidate.finish_reason)
+        reason = candidate.reason
         if reason in _NO_PICTURE and not self._drawn:
             why = candidate.finishMessage or "the model made no picture"
             self.fail(UpstreamError("upstream_no_image", f"{why} ({reason})", 502))

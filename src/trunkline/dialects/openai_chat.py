@@ -6,14 +6,7 @@ from msgspec import Raw
 
 from trunkline.core.dialect import ChatDialect, Decoder, Lone, Said
 from trunkline.core.errors import UpstreamError
-from trunkline.core.events import (
-    Ended,
-    Event,
-    Extras,
-    Failed,
-    Started,
-    UsageReported,
-)
+from trunkline.core.events import Ended, Event, Extras, Failed, Started, UsageReported
 from trunkline.core.finish import first_told, is_word
 from trunkline.core.notes import Notes
 from trunkline.wire.counted import Counted
@@ -22,13 +15,14 @@ from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, Frame, Parse
 from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
 from trunkline.wire.openai_choice import ChoiceReader
-from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk
+from trunkline.wire.openai_chunk import Choice, Chunk, Delta, mend_chunk, parse_chunk, text_of_chunk, text_of_message
 from trunkline.wire.openai_request import build_openai
 from trunkline.wire.pieces import read_piece
 from trunkline.wire.plain_completion import read_plain_completion
 from trunkline.wire.read import as_count, as_dict, as_index, as_name, as_text, dicts
 from trunkline.wire.reader import EventReader
 from trunkline.wire.repeated import ReasoningText, Repeated
+from trunkline.wire.strays import Strays
 
 _NO_DELTA = Delta()
 MAX_CHOICES = 128
@@ -51,6 +45,7 @@ class ChatDecoder:
         self._messages = False  # a message has come in place of a delta
         self._pieces = False  # the answer comes in objects without choices
         self._pending: UpstreamError | None = None  # a task was begun; its answer may yet come
+        self._strays: Strays[tuple[Choice, int]] | None = None  # made when there is one
         self._counted = Counted(notes)
         self._kept: tuple[Any, ...] = _NONE_KEPT
 
@@ -90,6 +85,7 @@ class ChatDecoder:
     def close(self) -> list[Event]:
         """Give what was held back, and what was counted."""
         out: list[Event] = []
+        self._release(out)
         if self._pending is not None and not self._started:
             self._fail(self._pending, out, 0)
         elif self._whole and not self._ended and "malformed" not in self._notes.counts:
@@ -104,6 +100,7 @@ class ChatDecoder:
     def _end(self, out: list[Event]) -> None:
         if self._pending is not None and not self._started:
             return
+        self._release(out)
         self._ended = True
         for state in self.states:
             error = state.end(out)
@@ -126,7 +123,9 @@ class ChatDecoder:
             if self._failed or self._ended:
                 return
         if choices:
-            self._whole = not self._started and chunk.object == "chat.completion" and _is_message(choices[0].message)
+            message = choices[0].message
+            completion = not self._started and chunk.object == "chat.completion"
+            self._whole = completion and message is not None and message.answers
             if not self._started:
                 self._start(chunk, out)
             if chunk.system_fingerprint or chunk.service_tier or chunk.citations:
@@ -176,7 +175,7 @@ class ChatDecoder:
     def _piece(self, value: dict[str, Any], frame: Frame, out: list[Event]) -> bool:
         """Read an object that has a piece of text in place of choices."""
         piece = None if media_in(value) else read_piece(value, begun=self._started)
-        if piece is not None and "complete" in frame.event and self._state(0).repeats(_text_of(piece)):
+        if piece is not None and "complete" in frame.event and self._state(0).repeats(text_of_chunk(piece)):
             self._notes.add("content_cumulative", frame.line)
         elif piece is not None:
             self._notes.add("choices_missing", frame.line)
@@ -216,6 +215,7 @@ class ChatDecoder:
         if not self._failed:
             self._failed = True
             self._notes.add("upstream_failed", line, error.message)
+            self._release(out)
             for state in self.states:
                 state.close(out)
             out.append(Failed(error.code, error.message, error.type, error.status, error.param, error.retry_after_s))
@@ -235,9 +235,8 @@ class ChatDecoder:
             index = max(position, 0) if read is None or read >= MAX_CHOICES else read
         if self._n is not None and index >= self._n:
             self._notes.add("choice_index_wrong", line)
-            if position >= 0:
-                return  # an answer too many
-            index = 0
+            self._stray(choice, index, line, out, alone=position < 0)
+            return
         state = self.states[index] if index < len(self.states) else self._state(index)
         delta = choice.delta
         if delta is None:
@@ -252,6 +251,23 @@ class ChatDecoder:
         if delta is not None:
             state.delta(delta, choice.logprobs, line, out)
         self._rest(choice, delta, state, line, out)
+
+    def _stray(self, choice: Choice, index: int, line: int, out: list[Event], *, alone: bool) -> None:
+        """Read a choice that was not asked for, if it is the first one's after all."""
+        strays = self._strays = self._strays or Strays(self._n or 1, self.states)
+        if alone:
+            self._as_first(strays.take((choice, line), index, finishes=first_told(choice.finish_reason) != ""), out)
+        else:
+            strays.drop()
+
+    def _as_first(self, strays: tuple[tuple[Choice, int], ...], out: list[Event]) -> None:
+        for choice, line in strays:
+            choice.index = 0
+            self._choice(choice, -1, line, out)
+
+    def _release(self, out: list[Event]) -> None:
+        if self._strays is not None:
+            self._as_first(self._strays.close(), out)
 
     def _rest(self, choice: Choice, delta: Delta | None, state: ChoiceReader, line: int, out: list[Event]) -> None:
         """Read what stands beside the delta, or wrongly within it: usage, an error, the finish."""
@@ -296,7 +312,7 @@ class ChatDecoder:
                 self._notes.add("content_cumulative", line)
                 message.content = message.reasoning_content = message.reasoning = None
             return message
-        text = choice.text or "".join(map(_text_of_message, dicts(choice.messages))) or choice.content
+        text = choice.text or "".join(map(text_of_message, dicts(choice.messages))) or choice.content
         if text:
             self._notes.add("message_for_delta", line)
             return Delta(content=text)
@@ -325,23 +341,6 @@ class ChatDecoder:
         told = zip(_EXTRAS, said, kept, strict=True)
         if fields := {name: as_raw(new) for name, new, old in told if new and new != old}:
             out.append(Extras(fields))
-
-
-def _text_of(piece: Chunk) -> Any:
-    delta = piece.choices[0].delta if piece.choices else None
-    return delta.content if delta is not None else None
-
-
-def _text_of_message(value: dict[str, Any]) -> str:
-    """Give the text of one of a choice's `messages`; Azure's are deltas, tell a tool's words, and end with a mark."""
-    said = as_dict(value.get("delta")) or value
-    text = as_text(said.get("text")) or as_text(said.get("content"))
-    return "" if said.get("role") == "tool" or (text == "[DONE]" and value.get("end_turn") is True) else text
-
-
-def _is_message(message: Delta | None) -> bool:
-    """Say whether a message holds an answer: some send pieces as messages, the first of which is empty."""
-    return message is not None and bool(message.content or message.tool_calls or message.images or message.refusal)
 
 
 def _names(frame: Frame, value: dict[str, Any]) -> tuple[str, str]:

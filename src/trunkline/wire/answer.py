@@ -1,7 +1,8 @@
 """What the decoders of all languages but OpenAI's have in common: from typed objects to events."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import Raw, Struct
 
@@ -27,10 +28,24 @@ from trunkline.wire.mend import mend
 from trunkline.wire.openai_choice import ChoiceReader
 from trunkline.wire.openai_chunk import Delta
 from trunkline.wire.read import as_dict
+from trunkline.wire.strays import Strays
 
 S = TypeVar("S", bound=Struct)
+C = TypeVar("C", bound="Numbered")
 MAX_CHOICES = 128
 _LARGE = 1024 * 1024
+
+
+class Numbered(Protocol):
+    """A choice with its index."""
+
+    @property
+    def index(self) -> int | None:
+        """Its number, if it has one."""
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, if it has."""
 
 
 class AnswerDecoder(ABC, Generic[S]):
@@ -53,6 +68,7 @@ class AnswerDecoder(ABC, Generic[S]):
         self._out: list[Event] = []
         self._states: list[ChoiceReader] = []
         self._started = False
+        self._strays: Strays[tuple[Any, Callable[[Any, int], None]]] | None = None  # made when there is one
 
     def feed(self, frames: list[Frame]) -> list[Event]:
         """Read the next frames."""
@@ -70,6 +86,8 @@ class AnswerDecoder(ABC, Generic[S]):
 
     def close(self) -> list[Event]:
         """Give what was held back."""
+        if self._strays is not None:
+            self._as_first(self._strays.close())
         for state in self._states:
             state.fill(self._out)
             state.close(self._out)
@@ -94,6 +112,24 @@ class AnswerDecoder(ABC, Generic[S]):
         """Say a piece of reasoning; `details` is the provider's own account, to be sent back in the next turn."""
         if text or details:
             self.choice(choice).reason(text or "", self.line, self._out, as_raw(details) if details else None)
+
+    def choices(self, items: Sequence[C], read: Callable[[C, int], None]) -> None:
+        """Read the choices of one object, each under its index, or its place where it has none."""
+        for position, item in enumerate(items):
+            index = position if item.index is None else item.index
+            if 0 <= index < (MAX_CHOICES if self._n is None else self._n):
+                read(item, index)
+                continue
+            self.notes.add("choice_index_wrong", self.line)
+            strays = self._strays = self._strays or Strays(self._n or 1, self._states)
+            if len(items) > 1:
+                strays.drop()
+            else:
+                self._as_first(strays.take((item, read), index, finishes=item.reason != ""))
+
+    def _as_first(self, strays: tuple[tuple[Any, Callable[[Any, int], None]], ...]) -> None:
+        for item, read in strays:
+            read(item, 0)
 
     def parts(self, parts: list[Any], choice: int = 0) -> None:
         """Say what parts of content say, such as OpenAI's."""
@@ -159,6 +195,8 @@ class AnswerDecoder(ABC, Generic[S]):
         """Say that the answer is complete."""
         if self.ended or self.failed:
             return
+        if self._strays is not None:
+            self._as_first(self._strays.close())
         self.ended = True
         for state in self._states:
             error = state.end(self._out)

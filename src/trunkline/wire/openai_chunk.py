@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from trunkline.wire.frame import UNREADABLE
 from trunkline.wire.mend import mend
-from trunkline.wire.read import dicts
+from trunkline.wire.read import as_dict, as_text, dicts
 
 
 class Function(Struct, gc=False):
@@ -66,6 +66,11 @@ class Delta(Struct, gc=False):
     usage: Any = None
     error: Any = None
 
+    @property
+    def answers(self) -> bool:
+        """Whether a message holds an answer: some send pieces as messages, the first of which is empty."""
+        return bool(self.content or self.tool_calls or self.images or self.refusal)
+
 
 class Choice(Struct, gc=False):
     """One of the answers."""
@@ -122,6 +127,19 @@ def mend_chunk(value: Any) -> Chunk | None:
     if value.get("choices"):
         choices = [_mend_choice(part) for choice in _choices(value) for part in _parts(choice)]
     return mend({**value, "choices": choices}, Chunk)
+
+
+def text_of_chunk(chunk: Chunk) -> Any:
+    """Give the content of the first choice's delta."""
+    delta = chunk.choices[0].delta if chunk.choices else None
+    return delta.content if delta is not None else None
+
+
+def text_of_message(value: dict[str, Any]) -> str:
+    """Give the text of one of a choice's `messages`; Azure's are deltas, tell a tool's words, and end with a mark."""
+    said = as_dict(value.get("delta")) or value
+    text = as_text(said.get("text")) or as_text(said.get("content"))
+    return "" if said.get("role") == "tool" or (text == "[DONE]" and value.get("end_turn") is True) else text
 
 
 def _choices(value: dict[str, Any]) -> list[dict[str, Any]]:
