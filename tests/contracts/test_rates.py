@@ -13,7 +13,7 @@ import pytest_asyncio
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key, Rates
 from trunkline.core.money import Budget
-from trunkline.core.rates import RateLimiter, Verdict
+from trunkline.core.rates import Left, RateLimiter, Verdict
 from trunkline.storage.shared.rates import LocalRates
 from trunkline.storage.shared.sqlite_rates import SqliteRates
 from trunkline.storage.shared.valkey_rates import ValkeyRates
@@ -162,6 +162,31 @@ async def test_streams_of_a_dead_replica_are_free_again(valkey_url: str) -> None
         await dead._redis.delete(f"trunkline:alive:{dead._process}")
         assert (await alive.take(key, tokens=0, images=0, streams=1))[0].short is None
     await dead.close()
+
+
+THREE_HOURS_LATER = """
+for _, slot in ipairs(redis.call('ZRANGE', KEYS[1] .. ':z', 0, -1)) do
+  local later = slot + 108000
+  redis.call('ZADD', KEYS[1] .. ':z', later, later)
+  redis.call('HSET', KEYS[1], later, redis.call('HGET', KEYS[1], slot))
+  redis.call('ZREM', KEYS[1] .. ':z', slot)
+  redis.call('HDEL', KEYS[1], slot)
+end
+"""
+
+
+@pytest.mark.scale
+async def test_what_was_counted_before_valkeys_clock_was_set_back_is_forgotten(valkey_url: str) -> None:
+    key = a_key(requests=2)
+    async with over_valkey(valkey_url) as rates:
+        assert [(await rates.take(key, tokens=0, images=0, streams=0))[0].short for _ in range(3)][1:] == [
+            None,
+            "requests",
+        ]
+        window = f"trunkline:rate:{{{key.id}}}:requests"
+        await rates._redis.register_script(THREE_HOURS_LATER)(keys=[window])
+        assert (await rates.take(key, tokens=0, images=0, streams=0))[0].requests == Left(2, 1, 60.1)
+        assert await rates._redis.hget(window, "t") == b"1"
 
 
 async def test_without_valkey_budgets_are_closed_and_others_go_on() -> None:

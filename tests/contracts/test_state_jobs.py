@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from msgspec import Raw
+from sqlalchemy import text
 
 from trunkline.core.errors import GatewayError
 from trunkline.core.jobs import Idempotency, Job, JobChanges, Unfinished
@@ -137,6 +138,18 @@ async def test_a_new_life_under_the_same_name_claims_its_own_jobs_at_once(jobs: 
     assert [job.id for job in await jobs.claim(holder)] == ["job_1"]
     assert await leases.renew(former, 60) is False
     assert [lease.holder for lease in await leases.alive()] == [holder]
+
+
+async def test_a_lease_of_before_the_clock_was_set_back_is_over(
+    jobs: JobStore, leases: Leases, database: Database
+) -> None:
+    dead, alive = await leases.acquire("a", 60), await leases.acquire("b", 60)
+    await jobs.add(a_job(owner=dead))
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE leases SET until_ms = until_ms + 10800000 WHERE name = 'a'"))
+    assert [lease.holder for lease in await leases.alive()] == [alive]
+    assert [job.id for job in await jobs.claim(alive)] == ["job_1"]
+    assert await leases.renew(dead, 60) is False  # if it lives, it begins anew
 
 
 async def test_a_graceful_owner_gives_its_jobs_up(jobs: JobStore, leases: Leases) -> None:

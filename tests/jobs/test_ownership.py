@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from trunkline.core.jobs import Idempotency, JobState
 from trunkline.jobs.tools import Step
-from trunkline.storage.sql.tables import leases
+from trunkline.storage.sql.tables import jobs, leases
 
 
 async def reached(rig: Rig, job_id: str, *states: JobState) -> None:
@@ -164,3 +164,34 @@ async def test_jobs_do_not_wait_until_the_durable_engine_is_up(rig: Rig, provide
         assert (await engine.finish("job_2")).job.state == "completed"
     assert [len(made), *made[0].tasks] == [1, "job_2"]
     assert provider.submits == ["job_1", "job_2"]
+
+
+@pytest.mark.parametrize("hours", [3, -3])
+async def test_a_film_is_waited_for_though_the_clock_is_set(rig: Rig, provider: FilmProvider, hours: int) -> None:
+    assert isinstance(rig.clock, FastClock)
+    async with rig.serving(rig.engine()) as engine:
+        await engine.start(a_job("job_1", provider.url, {"held": "polls"}))
+        await reached(rig, "job_1", "running")
+        rig.clock.set_s = hours * 3600
+        asked = provider.seen.total()
+        async with asyncio.timeout(60):
+            while provider.seen.total() < asked + 2:  # noqa: ASYNC110 - seen from outside
+                await asyncio.sleep(0.01)
+        provider.go.set()
+        finish = await engine.finish("job_1")
+    assert finish.job.state == "completed"
+
+
+async def test_a_film_that_is_done_is_fetched_though_its_deadline_passed_while_nobody_asked(
+    rig: Rig, provider: FilmProvider
+) -> None:
+    async with rig.serving(rig.engine("a")) as engine:
+        await engine.start(a_job("job_1", provider.url, {"held": "polls"}))
+        await reached(rig, "job_1", "running")
+    async with rig.database.write() as connection:
+        await connection.execute(update(jobs).values(deadline_ms=1))
+    provider.go.set()
+    async with rig.serving(rig.engine("b")) as engine:
+        finish = await engine.finish("job_1")
+    assert finish.job.state == "completed"
+    assert provider.submits == ["job_1"]

@@ -36,6 +36,13 @@ def test_never_more_than_the_limit_in_any_60_seconds(limit: int, gaps: Sequence[
         assert sum(begin <= then <= begin + WINDOW for then in passed) <= limit
 
 
+def test_what_was_counted_before_the_clock_was_set_back_is_forgotten() -> None:
+    counters, rates, slot = Counters(), Rates(requests=2), 500_000
+    assert [take(counters, rates, slot) for _ in range(3)] == [True, True, False]
+    assert not take(counters, rates, slot - 1)  # of a process that had to wait for its turn
+    assert [take(counters, rates, slot - 108_000) for _ in range(3)] == [True, True, False]
+
+
 def test_a_call_counts_everywhere_or_nowhere() -> None:
     counters, rates = Counters(), Rates(requests=10, tokens=100, images=3, streams=2)
     assert take(counters, rates, 0, tokens=60, images=2, streams=1)

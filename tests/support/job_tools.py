@@ -63,14 +63,18 @@ class InProcess:
 
 
 class FastClock(RealClock):
-    """Sleeps a thousandth of the time, but counts all of it."""
+    """Sleeps a thousandth of the time, but counts all of it; it may be set."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
         self.ahead_s = 0.0
+        self.set_s = 0.0
 
     def now_ms(self) -> int:
-        return super().now_ms() + int(self.ahead_s * 1000)
+        return super().now_ms() + int((self.ahead_s + self.set_s) * 1000)
+
+    def steady_s(self) -> float:
+        return super().steady_s() + self.ahead_s
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

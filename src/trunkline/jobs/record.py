@@ -64,7 +64,7 @@ class Record:
     async def report(self, percent: float | None, text: str) -> None:
         """Tell how far it is, at most once a second; a percentage never goes back."""
         now_ms = self.tools.clock.now_ms()
-        if now_ms - self._reported_ms < REPORT_MS:
+        if 0 <= now_ms - self._reported_ms < REPORT_MS:
             return
         if percent is not None:
             percent = float(round(max(0.0, min(percent, 100.0), self.job.progress or 0.0)))

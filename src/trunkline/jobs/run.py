@@ -26,6 +26,8 @@ TRIES = 3
 """How often a submit is sent that never arrived, or that the provider knows again by its key."""
 CANCEL_S = 10.0
 AWAY_S = 1.0
+LAST_S = 60.0
+"""So long at least whoever takes a job up asks its provider: the work may have been done, and paid for, meanwhile."""
 UNFINISHED = 500
 """Where the places of unfinished pictures begin in a part's thousand."""
 UNKNOWN = "The gateway broke off while it submitted this; the provider may be at work, so it was not submitted again."
@@ -201,8 +203,10 @@ class Run(Record):
     async def _poll(self, at: int, part: Part) -> None:
         """Ask until there is an answer; what says nothing about the work is forgiven until the job's deadline."""
         tools, failures, hint_s, trouble = self.tools, 0, None, ""
+        left_s = ((self.job.deadline_ms or 0) - tools.clock.now_ms()) / 1000
+        until_s = tools.clock.steady_s() + min(max(left_s, LAST_S), tools.limits.max_wait_s)
         while part.state == "working":
-            left_s = ((self.job.deadline_ms or 0) - tools.clock.now_ms()) / 1000
+            left_s = until_s - tools.clock.steady_s()
             if left_s <= 0:
                 part.state, part.error = "refused", self._too_late(trouble)
                 return

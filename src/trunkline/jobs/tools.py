@@ -18,6 +18,9 @@ from trunkline.core.state import JobStore
 class Clock(Protocol):
     """The time, and waiting for it."""
 
+    def steady_s(self) -> float:
+        """Give the seconds of a clock that nobody sets."""
+
     def now_ms(self) -> int:
         """Give Unix milliseconds."""
 
@@ -27,6 +30,10 @@ class Clock(Protocol):
 
 class RealClock:
     """The machine's clock."""
+
+    def steady_s(self) -> float:
+        """See `Clock`."""
+        return time.monotonic()
 
     def now_ms(self) -> int:
         """See `Clock`."""

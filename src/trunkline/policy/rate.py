@@ -18,10 +18,11 @@ class Window(Struct):
     total: int = 0
 
     def forget(self, slot: int) -> None:
-        """Let go of what is older than the window."""
-        if not self.slots or self.slots[0][0] >= slot - WINDOW:
+        """Let go of what is older than the window, and of what was counted before the clock was set back."""
+        first, last = slot - WINDOW, slot + WINDOW
+        if not self.slots or (self.slots[0][0] >= first and self.slots[-1][0] <= last):
             return
-        self.slots = [counted for counted in self.slots if counted[0] >= slot - WINDOW]
+        self.slots = [counted for counted in self.slots if first <= counted[0] <= last]
         self.total = sum(amount for _, amount in self.slots)
 
     def add(self, amount: int, slot: int) -> None:
@@ -90,7 +91,7 @@ class Counters(Struct):
 
 
 def slot_of(now_s: float) -> int:
-    """Give the slot of an instant (of any clock that only goes forward)."""
+    """Give the slot of an instant, of any clock."""
     return int(now_s / SLOT_S)
 
 

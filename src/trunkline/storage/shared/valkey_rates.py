@@ -32,13 +32,16 @@ log = logging.getLogger(__name__)
 COMMON = f"""
 local time = redis.call('TIME')
 local slot = time[1] * 10 + math.floor(time[2] / 100000)
-local function forget(w)
-  local old = redis.call('ZRANGEBYSCORE', w .. ':z', '-inf', '(' .. (slot - {WINDOW}))
-  for _, s in ipairs(old) do
+local function drop(w, from, to)
+  for _, s in ipairs(redis.call('ZRANGEBYSCORE', w .. ':z', from, to)) do
     redis.call('HINCRBY', w, 't', -tonumber(redis.call('HGET', w, s) or '0'))
     redis.call('HDEL', w, s)
     redis.call('ZREM', w .. ':z', s)
   end
+end
+local function forget(w)
+  drop(w, '-inf', '(' .. (slot - {WINDOW}))
+  drop(w, '(' .. (slot + {WINDOW}), '+inf')  -- counted before the clock was set back
 end
 local function add(w, at, n)
   if n == 0 then return end

@@ -2,7 +2,7 @@
 
 import secrets
 
-from sqlalchemy import BigInteger, Select, Text, bindparam, delete, func, select, update
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, bindparam, delete, func, select, update
 
 from trunkline.core.state import Lease, Signal
 from trunkline.storage.sql.database import Database, now_ms, upsert
@@ -13,10 +13,19 @@ LEASES = Records(leases, Lease)
 SIGNALS = Records(signals, Signal)
 SIGNALS_KEPT_MS = 60_000
 OVER_MS = 24 * 3600 * 1000
+LONGEST_MS = 60_000
+"""No lease is given for longer: one that seems to be is of before the clock was set back."""
+
+
+def runs(more_ms: int | ColumnElement[int] = 0) -> ColumnElement[bool]:
+    """Say that a lease runs, for longer than this yet."""
+    return and_(leases.c.until_ms > now_ms() + more_ms, leases.c.until_ms <= now_ms() + LONGEST_MS)
+
+
 # Built once, as all that is asked again and again: to build a statement takes longer than to execute it.
 RENEW = (
     update(leases)
-    .where(leases.c.holder == bindparam("who"), leases.c.until_ms > now_ms())
+    .where(leases.c.holder == bindparam("who"), runs())
     .values(until_ms=now_ms() + bindparam("ttl_ms", type_=BigInteger))
     .values(info=func.coalesce(bindparam("told", type_=Text), leases.c.info))
 )
@@ -25,12 +34,12 @@ RECENT = (
     .where(signals.c.created_ms >= now_ms() - SIGNALS_KEPT_MS)
     .order_by(signals.c.created_ms, signals.c.id)
 )
-ALIVE = select(*LEASES.columns).where(leases.c.until_ms > now_ms()).order_by(leases.c.name)
+ALIVE = select(*LEASES.columns).where(runs()).order_by(leases.c.name)
 
 
 def living() -> Select[tuple[str]]:
     """Select the holders whose lease runs."""
-    return select(leases.c.holder).where(leases.c.until_ms > now_ms())
+    return select(leases.c.holder).where(runs())
 
 
 class SqlLeases:

@@ -30,6 +30,7 @@ from trunkline.core.state import Ask, Grant, Kept, StaleOwnerError
 from trunkline.policy import budget
 from trunkline.storage.sql.database import Database, among, now_ms, upsert
 from trunkline.storage.sql.engine import AsyncConnection
+from trunkline.storage.sql.leases import runs
 from trunkline.storage.sql.records import Records, paged
 from trunkline.storage.sql.tables import jobs, leases, ledger, reservations, spend
 
@@ -71,7 +72,7 @@ Place = tuple[str, str]
 
 def _leased(more_ms: int | ColumnElement[int]) -> ColumnElement[bool]:
     """Say that the lease of a reservation's holder runs for longer than this; it may have begun a new life."""
-    return exists().where(leases.c.until_ms > now_ms() + more_ms, reservations.c.holder.like(leases.c.name + "#%"))
+    return exists().where(runs(more_ms), reservations.c.holder.like(leases.c.name + "#%"))
 
 
 ORPHANS = select(reservations.c.id).where(
