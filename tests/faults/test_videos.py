@@ -72,6 +72,30 @@ async def test_a_film_is_made_shown_and_fetched(tmp_path: Path) -> None:
         assert await refused(await gate.get(f"{place}?variant=spritesheet")) == (400, "invalid_value", "variant")
 
 
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ({}, ("5", "1280x720")),
+        ({"seconds": "4"}, ("4", "1280x720")),
+        ({"aspect_ratio": "9:16"}, ("5", None)),
+        ({"size": "640x480"}, ("5", "640x480")),
+    ],
+)
+async def test_a_queued_film_is_as_the_model_makes_it(
+    tmp_path: Path, asked: dict[str, Any], shown: tuple[str, str | None]
+) -> None:
+    async with MediaProviders() as providers:
+        tables = to_media(providers.url)
+        tables["providers"]["paint"]["models"]["reel"] |= {"usual_seconds": 5, "usual_size": "1280x720"}
+        async with gateway(tmp_path, tables) as gate:
+            made = await make(gate, **asked)
+            assert (made["status"], made["seconds"], made["size"]) == ("queued", *shown)
+            done = await ended(gate, made["id"])
+            assert (done["status"], done["size"]) == ("completed", "64x48")
+            [order] = [one.json for one in providers.asked if one.method == "POST" and one.path.endswith("/videos")]
+            assert order.get("seconds") == asked.get("seconds")
+
+
 async def test_a_form_brings_the_first_frame(tmp_path: Path) -> None:
     async with MediaProviders() as providers, gateway(tmp_path, to_media(providers.url)) as gate:
         parts = ("model", "paint/reel"), ("prompt", "it moves"), ("seconds", "4"), ("input_reference", picture())

@@ -189,3 +189,28 @@ async def test_what_may_be_dearer_is_set_aside(tmp_path: Path, dearer: dict[str,
         anna = await key(gate, budget=Budget(total=4_500))
         assert (await gate.ask(plain, authorization=anna)).status == 503
         assert (await gate.ask(plain | marked, authorization=anna)).status == 402
+
+
+@pytest.mark.parametrize(
+    ("model", "members", "most"),
+    [
+        ("up/reel", {}, 800_000),  # the longest that it makes
+        ("up/reel", {"seconds": 4}, 400_000),
+        ("up/reel", {"n": 2, "duration": 4}, 800_000),
+        ("up/reel", {"messages": [{"role": "user", "content": "a dog --duration 4"}]}, 400_000),
+        ("up/any", {}, 1_500_000),  # nobody knows
+        ("up/any", {"seconds": 40}, 4_000_000),
+    ],
+)
+async def test_a_film_over_chat_is_set_aside_as_it_is_asked_for(
+    tmp_path: Path, model: str, members: dict[str, Any], most: int
+) -> None:
+    films = {"reel": {"kind": "video", "seconds": [4, 8], "max_n": 2}, "any": {"kind": "video"}}
+    tables = to_upstream("http://127.0.0.1:9")
+    tables["providers"]["up"] |= {"models": films, "price": {"per_second": 0.1}}
+    del tables["models"]
+    async with gateway(tmp_path, tables) as gate:
+        enough, less = [await key(gate, budget=Budget(total=money)) for money in (most, most - 1)]
+        assert (await gate.ask(chat(model, **members), authorization=enough)).status == 503
+        refused = await gate.ask(chat(model, **members), authorization=less)
+        assert refused.status == 402, await refused.json()

@@ -16,7 +16,7 @@ from trunkline.core.media import MediaRecord, MediaRequest
 from trunkline.core.money import END_OF_CODE, EndReason, LedgerRow
 from trunkline.core.provider import ModelFacts
 from trunkline.core.route import RouteTarget
-from trunkline.policy.made import USUAL_SECONDS, asked_shape, made_of, price_of
+from trunkline.policy.made import asked_shape, made_of, price_of, usual_seconds
 from trunkline.policy.price import Tariff
 from trunkline.policy.tokens import count_tokens
 
@@ -110,7 +110,7 @@ def most_of(tariff: Tariff, request: MediaRequest, facts: ModelFacts) -> int | N
     """Give the most that a request may cost; None: its price is not known."""
     shape = asked_shape(request, facts.tier)
     if request.kind == "video":
-        seconds = request.seconds or max(facts.seconds, default=USUAL_SECONDS)
+        seconds = request.seconds or max(facts.seconds, default=usual_seconds(request))
         return tariff.of_film(request.n, seconds, shape)
     inputs = count_tokens(request.prompt) + ROOM_TOKENS + len(request.inputs) * INPUT_IMAGE_TOKENS
     drawn = request.n * MOST_IMAGE_TOKENS

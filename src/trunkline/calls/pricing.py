@@ -24,7 +24,7 @@ ROOM_TOKENS = 16
 MOST_IMAGE_TOKENS = 8192
 """More than any provider counts for one picture that it makes."""
 LONGEST_FILM_S = 15.0
-"""As long as films over chat usually are, at most."""
+"""As long as films over chat usually are, at most, where neither the client says it nor the catalogue."""
 THEIR_OWN = "the provider's own count"
 MOST_ROUTES = 4096
 """Of so many routes prices are remembered."""
@@ -98,9 +98,10 @@ class Pricing:
                 most = max(most, price.of(inputs, outputs))
             return most
         bound = self._bound(request)
-        for _, tariff in prices.tariffs:
+        for item, tariff in prices.tariffs:
             if tariff is not None:
-                most = max(most, self._most(tariff, bound, request.n, prices.route.kind))
+                film_s = request.film_s or max(item.facts.seconds, default=LONGEST_FILM_S)
+                most = max(most, self._most(tariff, bound, request.n, prices.route.kind, film_s))
         return most
 
     def tariff(self, item: RouteTarget, now_ms: int) -> Tariff | None:
@@ -138,7 +139,7 @@ class Pricing:
             return 0, tariff.version
         return tariff.of_tokens(usage), tariff.version
 
-    def _most(self, tariff: Tariff, bound: Usage, n: int, kind: ModelKind) -> int:
+    def _most(self, tariff: Tariff, bound: Usage, n: int, kind: ModelKind, film_s: float) -> int:
         if kind == "text":
             return tariff.of_tokens(bound) or 0
         drawn = Usage(
@@ -146,7 +147,7 @@ class Pricing:
             completion_tokens=n * MOST_IMAGE_TOKENS,
             image_output_tokens=n * MOST_IMAGE_TOKENS,
         )
-        made = tariff.of_film(n, LONGEST_FILM_S, Shape()) if kind == "video" else tariff.of_images(n, Shape())
+        made = tariff.of_film(n, film_s, Shape()) if kind == "video" else tariff.of_images(n, Shape())
         return max(tariff.of_tokens(drawn) or 0, made or 0)
 
     def _most_tokens(self, request: ChatRequest) -> tuple[int, int]:

@@ -23,6 +23,8 @@ class ChatRequest(Struct):
     """The client sent `functions`, so it reads `function_call`."""
     said: Raw | None = None
     """`messages` without the data of their pictures and PDFs, where that is less than all of them."""
+    film_s: float | None = None
+    """How long the films are to be that are asked for."""
     pdf_pages: int = 0
     """How many pages of PDFs `said` is without."""
 

@@ -130,6 +130,10 @@ class MediaRequest(Struct, frozen=True):
     """The same, where the provider cannot give it: then the gateway makes it of what comes."""
     quality: str | None = None
     seconds: float | None = None
+    usual_seconds: float | None = None
+    """A film's length where none is asked for, as far as it is known; not told to the provider."""
+    usual_size: str = ""
+    """Its `WxH` where nothing of its shape is asked for."""
     fps: int | None = None
     seed: int | None = None
     negative_prompt: str | None = None

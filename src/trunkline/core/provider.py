@@ -10,6 +10,7 @@ ModelKind = Literal["text", "image", "video"]
 Side = Literal["chat", "image", "video"]
 AuthKind = Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "key", "sigv4", "bigmodel_jwt", "none"]
 Usd = Annotated[float, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -79,6 +80,8 @@ class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
     formats: Annotated[tuple[str, ...], Meta(description="File types that the provider itself can give.")] = ()
     qualities: Annotated[tuple[str, ...], Meta(description="Values of `quality`.")] = ()
     seconds: Annotated[tuple[float, ...], Meta(description="Lengths of a film, in seconds.")] = ()
+    usual_seconds: Annotated[Seconds | None, Meta(description="Length of a film for which none is asked.")] = None
+    usual_size: Annotated[str, Meta(description="Pixels `WxH` of a film for which nothing of its shape is asked.")] = ""
     fps: Annotated[tuple[int, ...], Meta(description="Frames a second.")] = ()
     max_n: Annotated[int, Meta(ge=1, description="Most pictures or films in one request.")] = 1
     max_inputs: Annotated[Count | None, Meta(description="Most pictures that may be sent along.")] = None

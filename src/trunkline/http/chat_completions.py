@@ -86,8 +86,7 @@ class ChatCompletions:
                 cached = not resumable and wants_cache(exchange, caller.key)
                 caller = replace(caller, trace=wants_trace(exchange))
             exchange.body = b""
-            counted = request if chat is None or not chat.n else replace(request, n=chat.n)
-            admitted = await self._gate.admit(caller, counted, route)
+            admitted = await self._gate.admit(caller, request if chat is None else chat.counted(request), route)
         except GatewayError as error:
             self._gate.refused(request_id, caller, exchange.path, error)
             respond_error(exchange, error, headers)

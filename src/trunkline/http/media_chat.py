@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from trunkline.calls.chat import Targets
 from trunkline.calls.chat_media import ChatMediaCall, ChatMediaKit
@@ -19,6 +20,7 @@ from trunkline.core.chat import ChatRequest
 from trunkline.core.errors import GatewayError
 from trunkline.core.events import Failed
 from trunkline.core.jobs import Job
+from trunkline.core.media import MediaRequest
 from trunkline.core.route import MediaStyle, Route
 from trunkline.http.call_headers import read_headers
 from trunkline.http.error_response import JSON
@@ -38,8 +40,12 @@ class Begin(NamedTuple):
     caller: Caller
     call: Callable[[Upstreams, Targets, ChatRequest, Caller, Admitted], ChatMediaCall] | None = None
     """Makes the call, where the media come over chat; None: it is a call like any other."""
-    n: int = 0
-    """How many media were asked for, wherever that was said; 0: as the request says."""
+    asked: MediaRequest | None = None
+    """What its media are to be, wherever that was said."""
+
+    def counted(self, request: ChatRequest) -> ChatRequest:
+        """Give the request as it is let in: with how many media are asked for, and how long."""
+        return request if self.asked is None else replace(request, n=self.asked.n, film_s=self.asked.seconds)
 
 
 class MediaChat:
@@ -72,7 +78,7 @@ class MediaChat:
             read = partial(read_chat, request, route.kind)
             prepared = await self._over_chat.prepare(read, request, route, caller)
             call = partial(ChatMediaCall, self._over_chat, prepared)
-            return Begin(prepared.route, caller, call, prepared.asked.n)
+            return Begin(prepared.route, caller, call, prepared.asked)
         body_hash = hashlib.sha256(exchange.body).hexdigest()
         exchange.body = b""
         job = await self._begin(caller, request, route, body_hash, exchange.path)

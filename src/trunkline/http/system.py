@@ -103,6 +103,8 @@ def model_facts(model: ListedModel, name: str | None) -> dict[str, object]:
         "formats": facts.formats,
         "qualities": facts.qualities,
         "seconds": facts.seconds,
+        "usual_seconds": facts.usual_seconds,
+        "usual_size": facts.usual_size,
         "fps": facts.fps,
         "max_n": facts.max_n,
         "max_inputs": facts.max_inputs,

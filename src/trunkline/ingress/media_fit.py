@@ -43,6 +43,8 @@ def fit(said: Said, facts: ModelFacts, kind: ModelKind, request: MediaRequest) -
         quality=_quality(said, facts.qualities),
         background=_value(said, "background"),
         seconds=_number(said, "seconds", facts.seconds, MOST_SECONDS),
+        usual_seconds=facts.usual_seconds,
+        usual_size=facts.usual_size,
         fps=_number(said, "fps", facts.fps, MOST_FPS),
         seed=_value(said, "seed"),
         negative_prompt=_value(said, "negative"),

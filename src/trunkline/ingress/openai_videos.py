@@ -44,12 +44,13 @@ def parse_film(fields: dict[str, Raw], files: tuple[MediaInput, ...]) -> FilmAsk
 
 
 def video_object(finish: Finish) -> dict[str, Any]:
-    """Write a job as OpenAI's `video` object: size and length as they were asked for, else as the film is."""
+    """Write a job as OpenAI's `video` object: size and length as asked for, else as the film is, else as is usual."""
     job = finish.job
     request = msgspec.json.decode(job.request, type=MediaRequest)
     film = finish.media[0] if finish.media else None
     size = (film.width, film.height) if film else (request.width, request.height)
-    seconds = request.seconds or (film.duration_s if film else None)
+    usual = "" if request.ratio or request.tier else request.usual_size
+    seconds = request.seconds or (film.duration_s if film else None) or request.usual_seconds
     failed = STATUS[job.state] == "failed"
     return {
         "id": job.id,
@@ -60,7 +61,7 @@ def video_object(finish: Finish) -> dict[str, Any]:
         "created_at": job.created_ms // 1000,
         "completed_at": job.finished_ms // 1000 if job.state == "completed" and job.finished_ms else None,
         "expires_at": film.expires_ms // 1000 if film and film.expires_ms else None,
-        "size": f"{size[0]}x{size[1]}" if size[0] and size[1] else None,
+        "size": f"{size[0]}x{size[1]}" if size[0] and size[1] else usual or None,
         "seconds": f"{round(seconds, 2):g}" if seconds else None,
         "prompt": request.prompt,
         "remixed_from_video_id": None,

@@ -24,13 +24,18 @@ def made_of(request: MediaRequest, medium: MediaRecord) -> Made:
     """Give what a kept medium is to its price."""
     shape = asked_shape(request, _tier(medium), f"{medium.width}x{medium.height}")
     film = medium.kind == "video"
-    return Made(shape, (medium.duration_s or request.seconds or USUAL_SECONDS) if film else None)
+    return Made(shape, (medium.duration_s or usual_seconds(request)) if film else None)
 
 
 def lost_of(request: MediaRequest) -> Made:
     """Give what a medium would have been that was made, and could not be kept."""
     film = request.kind == "video"
-    return Made(asked_shape(request, ""), (request.seconds or USUAL_SECONDS) if film else None)
+    return Made(asked_shape(request, ""), usual_seconds(request) if film else None)
+
+
+def usual_seconds(request: MediaRequest) -> float:
+    """Give the length of a film that nobody has seen."""
+    return request.seconds or request.usual_seconds or USUAL_SECONDS
 
 
 def price_of(tariff: Tariff, made: Made) -> int | None:
