@@ -137,6 +137,25 @@ async def test_processes_share_a_limit_and_dead_ones_hold_no_stream(tmp_path: Pa
         limiter.close()
 
 
+@pytest.mark.parametrize("at", [0, 4096])
+async def test_a_damaged_file_is_begun_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture, at: int) -> None:
+    path, key = tmp_path / "rates.db", a_key(requests=1)
+    before = SqliteRates(path)
+    assert (await before.take(key, tokens=0, images=0, streams=0))[0].short is None
+    before.close()
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xff" * 4096)
+    limiter = SqliteRates(path)
+    shorts = [(await limiter.take(key, tokens=0, images=0, streams=0))[0].short for _ in range(2)]
+    assert shorts == [None, "requests"]
+    assert "rates.db was damaged" in caplog.text
+    limiter.close()
+    again = SqliteRates(path)
+    assert (await again.take(key, tokens=0, images=0, streams=0))[0].short == "requests"
+    again.close()
+
+
 @pytest.mark.scale
 async def test_replicas_share_a_limit_over_valkey(valkey_url: str) -> None:
     key = a_key(requests=100, tokens=1000, streams=60)

@@ -1,6 +1,7 @@
 """Billing: nothing lost or doubled when the database goes away, a disk is full or a process is killed."""
 
 import asyncio
+import errno
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,13 @@ import pytest
 from billing_process import NOW, PRICE, Start, a_key, a_row, call, sums
 from postgres import Postgres
 from sqlalchemy import event, select, text
+from way import Peer, Way
 
 from trunkline.calls.billing import TICK_S, Billing
 from trunkline.core.errors import GatewayError
 from trunkline.core.keys import Key
+from trunkline.core.money import LedgerRow
+from trunkline.storage.journal import FileJournal
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.tables import ledger
@@ -91,6 +95,85 @@ async def test_a_lost_postgresql_refuses_calls_that_cost_money_and_loses_nothing
     assert await sums(database) == (77, 0, 77, 11)
     assert await sums(database, "key_2") == (77, 0, 77, 11)
     await database.close()
+
+
+class Silent(Way):
+    """On which nothing is carried on while it is `silent`: no answer, and no end either."""
+
+    silent = False
+
+    async def carry(self, client: Peer, server: Peer) -> None:
+        answers = asyncio.ensure_future(self._pass_on(server, client))
+        await self._pass_on(client, server)
+        answers.cancel()
+
+    async def _pass_on(self, source: Peer, target: Peer) -> None:
+        while data := await source.some():
+            while self.silent:  # noqa: ASYNC110 - as it is told
+                await asyncio.sleep(0.01)
+            target.writer.write(data)
+
+
+@pytest.mark.scale
+async def test_a_silent_postgresql_refuses_calls_that_cost_money_and_loses_nothing(
+    start: Start, postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("trunkline.storage.sql.database.WAITS", {"timeout": 2.0, "command_timeout": 2.0})
+    async with Silent(postgres_url).open() as way:
+        database = Database.at(way.url)
+        await upgrade(database)
+        async with start(database) as billing:
+            await through_an_outage(
+                billing, lambda: setattr(way, "silent", True), lambda: setattr(way, "silent", False)
+            )
+        assert await sums(database) == (77, 0, 77, 11)
+        assert await sums(database, "key_2") == (77, 0, 77, 11)
+        assert "the database cannot be used: it does not answer" in caplog.text
+        await database.close()
+
+
+async def test_a_journal_that_cannot_be_deleted_is_not_booked_twice(
+    start: Start, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, unlink = a_key(total=100), Path.unlink
+
+    def refuse(path: Path, **options: bool) -> None:
+        if path.suffix == ".jsonl":
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        unlink(path, **options)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    async with start(database) as billing:
+        for _ in range(3):
+            assert await call(billing, key)
+            await billing.flush()
+            assert not billing.trouble
+        assert await sums(database) == (21, 0, 21, 3)
+    monkeypatch.undo()
+    assert [*(tmp_path / "journal").glob("*.jsonl")]
+    async with start(database):
+        pass
+    assert [*(tmp_path / "journal").iterdir()] == []
+    assert await sums(database) == (21, 0, 21, 3)
+
+
+async def test_a_bad_row_waits_for_a_disk_that_is_full(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, put_aside = a_key(), FileJournal.reject
+
+    def full(_journal: FileJournal, _row: LedgerRow) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with start(database) as billing:
+        monkeypatch.setattr(FileJournal, "reject", full)
+        hold = await billing.reserve(key, PRICE, NOW)
+        billing.settle(hold, a_row(key, 1 << 70))
+        assert await call(billing, key)
+        await until(lambda: billing.trouble)
+        monkeypatch.setattr(FileJournal, "reject", put_aside)
+        await until(lambda: not billing.trouble)
+    assert await sums(database) == (7, 0, 7, 1)
 
 
 async def test_a_database_that_does_not_answer_refuses_what_was_set_aside_too(

@@ -148,3 +148,15 @@ async def test_a_database_that_cannot_be_used_is_told_in_one_line(
     _no_provider, line = running.log.read_text().splitlines()
     assert line.startswith(f"trunkline: {told}")
     assert "pass-word" not in line
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_directory_that_cannot_be_written_is_told_in_one_line(tmp_path: Path, workers: str) -> None:
+    home = Home(tmp_path, {})
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "journal").touch()
+    running = Process(home, "a", "--workers", workers)
+    assert await running.end() == 1
+    _no_provider, line = running.log.read_text().splitlines()
+    assert line.startswith("trunkline: ")
+    assert line.endswith(f"File exists: '{tmp_path / 'a' / 'journal'}'")

@@ -235,7 +235,7 @@ class Billing:
                 if due:
                     await self._set(dict.fromkeys(due, 0), [], give_back=True)
                 self._failed = False
-            except StorageError as error:
+            except (StorageError, OSError) as error:
                 self._failed = True
                 self._unload()
                 log.warning("the ledger cannot be written, calls that cost money are refused: %s", error)

@@ -39,7 +39,7 @@ def serve(*, config: str | None, listen: str | None, data_dir: str | None, worke
 
     try:
         application = Application(loaded, os.environ, lambda: load(config, os.environ, flags, this_build()))
-    except (ConfigError, GatewayError, WeightsError) as error:
+    except (ConfigError, GatewayError, WeightsError, OSError) as error:
         sys.stderr.write(f"trunkline: {error}\n")
         raise SystemExit(1) from None
     raise SystemExit(run(application))

@@ -5,6 +5,7 @@ What was written survives the process (kill -9), though not a power cut: nothing
 """
 
 import fcntl
+import logging
 import os
 import secrets
 from collections.abc import Generator
@@ -16,6 +17,7 @@ from trunkline.core.money import LedgerRow
 
 ROW = msgspec.json.Decoder(LedgerRow)
 ENCODER = msgspec.json.Encoder()
+log = logging.getLogger(__name__)
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -61,7 +63,10 @@ class FileJournal:
         return rows
 
     def drop(self, segment: str) -> None:
-        self._path(segment).unlink(missing_ok=True)
+        try:
+            self._path(segment).unlink(missing_ok=True)
+        except OSError as error:  # whoever finds it leaves out what is booked
+            log.warning("a part of the journal that is booked cannot be deleted: %s", error)
 
     def reject(self, row: LedgerRow) -> None:
         self._keep_aside(msgspec.json.encode(row))

@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -36,6 +36,8 @@ class SqliteRates:
 
     def __init__(self, path: Path, worker: int = 0, workers: int = 1) -> None:
         """`worker` counts from 0 to `workers` - 1; the streams that its former life had open are no more."""
+        if worker == 0:  # the others are started after it
+            _drop_damaged(path)
         self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         _write_ahead(self._db)
         self._db.execute("PRAGMA synchronous = OFF")
@@ -117,6 +119,21 @@ class SqliteRates:
 def _slot() -> int:
     """Give the slot of now, by the clock that all processes share and that a restart does not set back."""
     return slot_of(time.time_ns() / 1e9)
+
+
+def _drop_damaged(path: Path) -> None:
+    """Delete a file that a power cut has damaged, which nothing waited for: it holds but a minute of counting."""
+    try:
+        with closing(sqlite3.connect(path, timeout=BUSY_S)) as db:
+            verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.OperationalError:
+        return
+    except sqlite3.DatabaseError as error:
+        verdict = str(error)
+    if verdict != "ok":
+        log.warning("%s was damaged and is begun anew: %s", path.name, verdict)
+        for part in ("", "-wal", "-shm"):
+            path.with_name(path.name + part).unlink(missing_ok=True)
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:

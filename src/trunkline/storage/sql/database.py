@@ -206,5 +206,7 @@ def _is_of_the_data(error: exc.DBAPIError) -> bool:
 def _reason(error: Exception) -> str:
     """Say in one line what the database says, without statement and parameters."""
     cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+    if isinstance(cause, TimeoutError):
+        return "it does not answer"
     lines = str(cause).strip().split("\n")
     return lines[0] or type(cause).__name__
