@@ -20,6 +20,7 @@ from trunkline.ingress.openai_chat import ChunkEncoder
 from trunkline.pipeline import ChatLine
 
 CORPUS = Path(__file__).parent.parent / "corpus"
+UNKNOWN: dict[str, Any] = msgspec.to_builtins(Usage())
 
 
 class Case(Struct):
@@ -89,6 +90,8 @@ def as_lines(events: list[Event]) -> str:
             for key, value in msgspec.json.decode(msgspec.json.encode(event)).items()
             if value not in (None, "", 0, False)
         }
+        if isinstance(event, UsageReported):
+            members["usage"] = {key: value for key, value in members["usage"].items() if value != UNKNOWN[key]}
         lines.append(msgspec.json.encode({"event": type(event).__name__, **members}).decode())
     return "\n".join(lines) + "\n"
 

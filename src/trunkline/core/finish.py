@@ -25,7 +25,8 @@ _WORDS: dict[str, FinishReason] = {
     **dict.fromkeys(
         ("content_filter", "content_filtered", "sensitive", "safety", "recitation", "blocklist", "spii", "refusal",
          "prohibited_content", "guardrail_intervened", "image_safety", "image_prohibited_content",
-         "image_recitation", "error_toxic", "moderation", "model_armor", "jailbreak", "flagged"),
+         "image_recitation", "error_toxic", "moderation", "model_armor", "jailbreak", "flagged",
+         "pup_limited_disabled"),
         "content_filter",
     ),
 }  # fmt: skip

@@ -26,6 +26,7 @@ _NO_PICTURE = {"NO_IMAGE", "IMAGE_OTHER"}
 _BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576, "xhigh": 32_768, "max": 32_768}
 _LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium"}
 _GENERATION = re.compile(r"gemini-(\d+)")
+_HUMP = re.compile(r"(?=[A-Z])")
 _UNSIGNED = "skip_thought_signature_validator"
 """Google's word for calls that another model made: since Gemini 3 a call without a signature is refused."""
 _MODALITIES = {"text": "TEXT", "image": "IMAGE"}
@@ -63,7 +64,9 @@ class _Part(Struct):
     functionCall: _Call | None = None  # noqa: N815 - as on the wire
     function_call: _Call | None = None
     executableCode: dict[str, Any] | None = None  # noqa: N815 - as on the wire
+    executable_code: dict[str, Any] | None = None
     codeExecutionResult: dict[str, Any] | None = None  # noqa: N815 - as on the wire
+    code_execution_result: dict[str, Any] | None = None
 
 
 class _Content(Struct):
@@ -76,7 +79,9 @@ class _Candidate(Struct):
     finishReason: str | None = None  # noqa: N815 - as on the wire
     finish_reason: str | None = None
     finishMessage: str | None = None  # noqa: N815 - as on the wire
+    finish_message: str | None = None
     groundingMetadata: dict[str, Any] | None = None  # noqa: N815 - as on the wire
+    grounding_metadata: dict[str, Any] | None = None
 
     @property
     def reason(self) -> str:
@@ -131,20 +136,20 @@ class Decoder(AnswerDecoder[_Answer]):
                     continue
                 for part in parts:
                     self._part(part, choice)
-        if candidate.groundingMetadata is not None:
+        if grounds := candidate.groundingMetadata or candidate.grounding_metadata:
             cited = [
                 {"type": "url_citation", "url_citation": {"url": web["uri"], "title": as_text(web.get("title"))}}
-                for chunk in dicts(candidate.groundingMetadata.get("groundingChunks"))
+                for chunk in dicts(grounds.get("groundingChunks") or grounds.get("grounding_chunks"))
                 if as_text((web := as_dict(chunk.get("web"))).get("uri"))
             ]
             if cited:
                 self.extras({"annotations": cited}, choice)
-        reason = candidate.reason
+        reason, told = candidate.reason, candidate.finishMessage or candidate.finish_message or ""
         if reason in _NO_PICTURE and not self._drawn:
-            why = candidate.finishMessage or "the model made no picture"
+            why = told or "the model made no picture"
             self.fail(UpstreamError("upstream_no_image", f"{why} ({reason})", 502))
         elif reason:
-            self.finish(reason, choice, candidate.finishMessage or "")
+            self.finish(reason, choice, told)
 
     def _part(self, part: _Part, choice: int) -> None:
         signature = part.thoughtSignature or part.thought_signature
@@ -158,10 +163,10 @@ class Decoder(AnswerDecoder[_Answer]):
         else:
             self.text(part.text, choice)
             self._medium(part.inlineData or part.inline_data or part.fileData or part.file_data, choice)
-            if part.executableCode:
-                self.text(f"\n```\n{as_text(part.executableCode.get('code'))}\n```\n", choice)
-            if part.codeExecutionResult:
-                self.text(f"\n```\n{as_text(part.codeExecutionResult.get('output'))}\n```\n", choice)
+            if code := part.executableCode or part.executable_code:
+                self.text(f"\n```\n{as_text(code.get('code'))}\n```\n", choice)
+            if result := part.codeExecutionResult or part.code_execution_result:
+                self.text(f"\n```\n{as_text(result.get('output'))}\n```\n", choice)
         if signature:
             self.reasoning("", choice, [{"type": "reasoning.encrypted", "data": signature, "format": _FORMAT}])
 
@@ -191,13 +196,13 @@ def _usage(value: dict[str, Any]) -> Usage:
     thought = count("thoughts")
     completion = count("candidates") + thought
     prompt = count("prompt") + count("toolUsePrompt")
-    inputs, outputs = _modalities(value.get("promptTokensDetails")), _modalities(value.get("candidatesTokensDetails"))
+    inputs, outputs = _modalities(value, "promptTokensDetails"), _modalities(value, "candidatesTokensDetails")
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         total_tokens=max(count("total"), prompt + completion),
         cached_tokens=count("cachedContent") or count("cached_content"),
-        cached_audio_tokens=_modalities(value.get("cacheTokensDetails")).get("AUDIO", 0),
+        cached_audio_tokens=_modalities(value, "cacheTokensDetails").get("AUDIO", 0),
         audio_input_tokens=inputs.get("AUDIO", 0),
         image_input_tokens=inputs.get("IMAGE", 0),
         reasoning_tokens=thought,
@@ -206,8 +211,12 @@ def _usage(value: dict[str, Any]) -> Usage:
     )
 
 
-def _modalities(details: Any) -> dict[str, int]:
-    return {as_text(item.get("modality")): as_count(item.get("tokenCount")) for item in dicts(details)}
+def _modalities(usage: dict[str, Any], name: str) -> dict[str, int]:
+    """Give the tokens of a list of details by their modality."""
+    items = dicts(usage.get(name) or usage.get(_HUMP.sub("_", name).lower()))
+    return {
+        as_text(item.get("modality")): as_count(item.get("tokenCount") or item.get("token_count")) for item in items
+    }
 
 
 def build(request: ChatRequest, target: Target) -> UpstreamRequest:

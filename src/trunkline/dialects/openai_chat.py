@@ -133,11 +133,11 @@ class ChatDecoder:
             single = len(choices) == 1
             for position, choice in enumerate(choices):
                 self._choice(choice, -1 if single else position, frame.line, out)
-        elif chunk.finish_reason and type(chunk.finish_reason) is str and self._started:
-            self._finish(self._state(0), chunk.finish_reason, frame.line, out)
         if chunk.usage is not None:  # llama.cpp, which has timings beside it, sends one for each choice
             of_another = not choices and chunk.timings is not None and len(self.states) > 1
             self._counted.take(chunk.usage, of_another=of_another)
+        if chunk.finish_reason and self._started and not (choices and self._state(0).reason_told):
+            self._finish(self._state(0), first_told(chunk.finish_reason), frame.line, out)
         if chunk.x_groq is not None or chunk.usageMetadata is not None or chunk.timings is not None:
             self._counts(chunk, out)
         if choices is not None and self._started and (chunk.media is not None or chunk.images or chunk.videos):

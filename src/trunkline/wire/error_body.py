@@ -49,7 +49,7 @@ _FINE = (None, 0, "0", 200, "200", "", "success", "Success", "SUCCESS", "ok", "O
 _WELL = {"", "ok", "success"}
 _ALONE = {"message", "Message", "msg", "status", "code", "id", "request_id"}
 _FLAT = {"type", "param"}
-_FAILED = {"failed", "failure", "error", "expired", "cancelled", "canceled"}
+_FAILED = {"failed", "failure", "fail", "error", "expired", "cancelled", "canceled", "aborted"}
 _NOT_TAKEN = re.compile(r"(image|audio) input is not supported|failed to parse (tools|messages):", re.IGNORECASE)
 """llama.cpp's words, with a 500."""
 _PASSED_ON = {400, 404, 413, 422, 429}
@@ -77,7 +77,7 @@ def is_error(value: dict[str, Any]) -> bool:
         return any(name in value for name in _MESSAGES)
     if as_dict(value.get("base_resp")).get("status_code") not in _FINE or _enveloped(value):
         return True
-    if 400 <= as_count(value.get("status")) < 600 or as_text(value.get("status")).lower() in _FAILED:
+    if 400 <= as_count(value.get("status")) < 600 or _has_failed(value):
         return True
     words = next((text for name in ("message", "Message", "msg") if (text := as_text(value.get(name)))), "")
     flat = "param" in value or "error" in as_text(value.get("type"))  # OpenAI's object without what is around it
@@ -99,7 +99,14 @@ def _enveloped(value: dict[str, Any]) -> dict[str, Any]:
     inners = [as_dict(value.get(name)) for name in _ENVELOPES]
     told = as_dict(value.get("header")) or as_dict(value.get("ret"))
     bad = {"error": told} if told.get("code") not in _FINE and (told.get("message") or told.get("msg")) else {}
+    task = as_dict(value.get("output"))
+    bad = {"error": task} if _has_failed(task) else bad
     return next((inner for inner in inners if inner.get("error") or inner.get("Error")), bad)
+
+
+def _has_failed(value: dict[str, Any]) -> bool:
+    """Say whether a task tells that it failed."""
+    return any(as_text(value.get(name)).lower() in _FAILED for name in ("status", "task_status"))
 
 
 def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:

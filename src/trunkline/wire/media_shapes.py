@@ -79,7 +79,7 @@ def _walk(value: dict[str, Any], kind: MediaKind, depth: int) -> list[Media]:
         items = value.get(name)
         if items is None or (name == "content" and type(items) is not dict):  # else it is a text
             continue
-        film: MediaKind = "video" if name.startswith("video") else kind
+        film: MediaKind = "video" if name.startswith("video") or name == "unsigned_urls" else kind  # OpenRouter's
         for item in items if type(items) is list else [items]:
             named = name.endswith("url") and type(item) is str  # the cover stands beside it
             media = media_of({**value, "url": item} if named else item, film)
