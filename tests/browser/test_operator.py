@@ -10,7 +10,7 @@ import pytest
 from browsing import SLOW_S, OpenPage, expect, last, most_tokens, over, say
 from openai import APIError, OpenAI
 from provider import Provider
-from real import ADMIN_KEY, fill, running_gateway
+from real import ADMIN_KEY, Cable, fill, running_gateway
 from said import EVIL, HOSTILE
 from test_looks import fits
 
@@ -143,6 +143,29 @@ def test_a_long_name_leaves_the_key_in_sight(open_page: OpenPage) -> None:
     page.get_by_role("button", name="Make the key").click()
     expect(page.get_by_test_id("new-key")).to_be_visible()
     assert page.get_by_role("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
+
+
+def test_a_group_is_shown_whole_whatever_its_name(open_page: OpenPage) -> None:
+    page = open_page("admin/#/keys")
+    for name in ("W" * 200, "مجموعة التصميم"):
+        page.get_by_role("button", name="New group").click()
+        page.get_by_role("textbox", name="Name", exact=True).fill(name)
+        page.get_by_role("button", name="Save").click()
+        group = page.locator("li", has_text=name)
+        expect(group).to_be_visible()
+        assert group.locator("p .num").evaluate("count => count.getClientRects().length") == 1
+        assert fits(page)
+
+
+def test_groups_are_there_again_when_the_gateway_is(open_page: OpenPage, cable: Cable) -> None:
+    page = open_page("admin/", base=cable.url)
+    expect(page.get_by_text("Calls an hour")).to_be_visible()
+    cable.cut()
+    page.get_by_role("link", name="Keys").first.click()
+    expect(page.get_by_role("alert")).to_have_count(2)
+    expect(page.get_by_text("No groups.")).to_have_count(0)
+    cable.mend()
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_keys_are_changed_rotated_blocked_and_revoked(open_page: OpenPage) -> None:

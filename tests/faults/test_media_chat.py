@@ -11,6 +11,8 @@ from gateway import gateway
 from media_gateway import deltas, draw, fetched, media_of, numbered, to_media
 from media_providers import MediaProviders
 
+from trunkline.cli.conversation import Conversation
+
 pytestmark = pytest.mark.faults
 PNG = b"\x89PNG"
 
@@ -36,6 +38,23 @@ async def test_a_picture_comes_in_the_stream_once(tmp_path: Path) -> None:
         assert providers.url not in json.dumps([event for _, event in events])
         assert answer.headers["x-trunkline-job-id"].startswith("image_")
         assert answer.headers["x-trunkline-provider"] == "paint"
+
+
+async def test_who_stops_to_ask_on_the_command_line_stops_the_film(tmp_path: Path) -> None:
+    async with MediaProviders() as providers, gateway(tmp_path, to_media(providers.url)) as gate:
+        providers.polls = 10
+        asking = Conversation(url=gate.url, key="", output=tmp_path, json=False).ask("paint/reel", "a dog")
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(asking)
+            while not providers.tasks:  # noqa: ASYNC110 - the provider is told when it is told
+                await asyncio.sleep(0.05)
+            task.cancel()  # as asyncio does at Ctrl-C
+        assert task.cancelled()
+        [job] = (await (await gate.get("/v1/videos")).json())["data"]
+        while job["status"] not in ("completed", "failed"):
+            job = await (await gate.get(f"/v1/videos/{job['id']}")).json()
+        assert job["error"]["code"] == "cancelled"
+        assert providers.tasks["task-1"]["cancelled"]
 
 
 async def test_a_film_comes_with_its_cover_and_progress(tmp_path: Path) -> None:

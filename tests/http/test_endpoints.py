@@ -1,9 +1,11 @@
 """The plain endpoints, and what bad input is answered with, on a running gateway."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from gateway import chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 
@@ -36,6 +38,21 @@ async def test_an_unstreamed_answer(tmp_path: Path) -> None:
     assert body["object"] == "chat.completion"
     assert body["choices"][0]["message"] == {"role": "assistant", "content": "Hello", "refusal": None}
     assert body["usage"]["total_tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"\xef\xbb\xbf{}", "it begins with a byte order mark; leave that out"),
+        ("{}".encode("utf-16"), "it is UTF-16; send UTF-8"),
+        (gzip.compress(b"{}"), "it is compressed (gzip); send it as it is"),
+    ],
+)
+async def test_a_body_in_another_coding_is_named(tmp_path: Path, body: bytes, told: str) -> None:
+    async with gateway(tmp_path, to_upstream("http://127.0.0.1:9/v1")) as gate:
+        answer = await gate.ask(body)
+        said = (await answer.json())["error"]["message"]
+    assert (answer.status, said) == (400, f"The body is not valid JSON: {told}.")
 
 
 BAD = [
@@ -118,6 +135,7 @@ async def test_models_health_and_what_is_not_served(tmp_path: Path) -> None:
         assert [model["id"] for model in listed["data"]] == ["a/b"]
         one = await (await gate.get("/v1/models/a/b")).json()
         assert one == listed["data"][0]
+        assert await (await gate.get("/v1/models/")).json() == listed
         assert (await gate.get("/v1/models/none")).status == 404
         for path in ("/health", "/health/live", "/health/ready"):
             assert await (await gate.get(path)).json() == {"status": "ok"}

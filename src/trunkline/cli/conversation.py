@@ -1,5 +1,6 @@
 """The client side of `trunkline chat`: our own stream, read by our own line."""
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -74,13 +75,14 @@ class Conversation:
         headers = [("content-type", "application/json"), ("x-trunkline-media-style", "bare")]
         if self._key:
             headers.append(("authorization", f"Bearer {self._key}"))
-        client = Client(os.environ)
+        client, stream_id = Client(os.environ), ""
         request = HttpRequest("POST", f"{self._url}/v1/chat/completions", tuple(headers), msgspec.json.encode(body))
         try:
             with self._status.status(f"{model} …"):
                 response = await client.open(request)
                 if response.status >= 400:
                     raise Trouble(_refusal(response.status, await response.body(ERROR_BYTES)))
+                stream_id = response.headers.get("x-trunkline-stream-id", "")
             with Bar(self._status, model) as bar:
                 await self._read(response, bar)
             await self._save(client)
@@ -90,8 +92,19 @@ class Conversation:
             ) from None
         except GatewayError as error:
             raise Trouble(error.message) from None
+        except asyncio.CancelledError:  # Ctrl-C
+            if stream_id:
+                await self._stop(client, HttpRequest("DELETE", f"{self._url}/v1/streams/{stream_id}", tuple(headers)))
+            raise
         finally:
             await client.aclose()
+
+    async def _stop(self, client: Client, request: HttpRequest) -> None:
+        """Stop a picture or film, which would be made, and paid, without its client. Raises Trouble."""
+        try:
+            await (await client.open(request)).body(ERROR_BYTES)
+        except HttpError as error:
+            raise Trouble(f"the gateway could not be told to stop: {error}") from None
 
     async def _read(self, response: HttpResponse, bar: Bar) -> None:
         line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes())

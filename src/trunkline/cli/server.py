@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -70,6 +71,11 @@ class Server(uvicorn.Server):
         gc.enable()
         if not self.should_exit:
             self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
+        """End in order, a second Ctrl-C at once; uvicorn's own lets the signal kill the process afterwards."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
         """End when told to, and when the application has failed."""

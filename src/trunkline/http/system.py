@@ -82,6 +82,7 @@ def system_routes(
 
     return [
         Route("/v1/models", models),
+        Route("/v1/models/", models),
         Route("/v1/models/{name:path}", model),
         Route("/health", ready),
         Route("/health/live", alive),

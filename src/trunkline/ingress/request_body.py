@@ -21,6 +21,12 @@ _CUT = re.compile(rb'"data:(?:image\\?/|(?P<pdf>application\\?/pdf))')  # PHP wr
 _TEXT = re.compile(rb'"(?:content|text)"\s*:\s*$')
 _NAME_BYTES = 32
 _BACKSLASH = 0x5C
+_NOT_UTF8 = {
+    codecs.BOM_UTF16_LE: "it is UTF-16; send UTF-8",
+    codecs.BOM_UTF16_BE: "it is UTF-16; send UTF-8",
+    b"\x1f\x8b": "it is compressed (gzip); send it as it is",
+    b"\x28\xb5\x2f\xfd": "it is compressed (zstd); send it as it is",
+}
 STRING = msgspec.json.Decoder(str)
 
 
@@ -30,13 +36,16 @@ def read_fields(body: bytes) -> dict[str, Raw]:
     What is in the members is looked at later, or by the upstream only; but it is UTF-8 (RFC 8259, section 8.1).
     """
     if not body.isascii() and not is_utf8(body):
-        raise GatewayError("invalid_json", "The body is not valid JSON: it is not UTF-8.")
+        why = next((words for mark, words in _NOT_UTF8.items() if body.startswith(mark)), "it is not UTF-8")
+        raise GatewayError("invalid_json", f"The body is not valid JSON: {why}.")
     try:
         return _fields.decode(body)
     except msgspec.ValidationError:
         raise GatewayError("invalid_json", "The body must be a JSON object.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        told = f"The body is not valid JSON: {error}." if body.strip() else "The body is empty; send a JSON object."
+        marked = body.startswith(codecs.BOM_UTF8)
+        why = "it begins with a byte order mark; leave that out" if marked else str(error)
+        told = f"The body is not valid JSON: {why}." if body.strip() else "The body is empty; send a JSON object."
         raise GatewayError("invalid_json", told) from None
     except RecursionError:
         raise GatewayError("invalid_json", "The body is nested too deeply.") from None
