@@ -7,6 +7,7 @@ from job_tools import FastClock, Rig, a_job
 from trunkline.calls.media_intake import MediaLimits
 from trunkline.core.events import Progress
 from trunkline.core.jobs import Finish, Job
+from trunkline.core.state import StorageError
 from trunkline.jobs.engine import JobEngine
 
 
@@ -115,6 +116,26 @@ async def test_a_download_is_tried_again_and_never_the_generation(rig: Rig, prov
     assert finish.job.state == "completed"
     assert provider.submits == ["job_1"]
     assert provider.seen["GET /files/t1"] >= 2
+
+
+@pytest.mark.parametrize("lost", ["get", "add"])
+async def test_a_film_in_hand_waits_for_the_database(
+    rig: Rig, provider: FilmProvider, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    work, losses = getattr(rig.index, lost), 2
+
+    async def away(what: object) -> object:
+        nonlocal losses
+        if losses and provider.seen["GET /files/t1"]:
+            losses -= 1
+            raise StorageError("it is away")
+        return await work(what)
+
+    monkeypatch.setattr(rig.index, lost, away)
+    async with rig.serving(rig.engine()) as engine:
+        finish = await run(engine, a_job("job_1", provider.url, {"polls": 0}))
+    assert finish.job.state == "completed"
+    assert (losses, provider.seen["GET /files/t1"]) == (0, 1)
 
 
 async def test_a_path_is_fetched_from_the_provider(rig: Rig, provider: FilmProvider) -> None:

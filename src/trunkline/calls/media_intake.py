@@ -18,7 +18,7 @@ from trunkline.core.inline import data_url, pieces
 from trunkline.core.media import FileRecord, Media, MediaFacts, MediaFile, MediaInput, MediaKind, MediaRecord
 from trunkline.core.media_type import FOREIGN
 from trunkline.core.ports import MediaStore, Upstream
-from trunkline.core.state import MediaIndex
+from trunkline.core.state import MediaIndex, StorageError
 
 PREFIX: dict[MediaKind, str] = {"image": "img_", "video": "vid_", "cover": "cov_"}
 PASSING = frozenset({"media_unavailable", "media_gone", "storage_unavailable"})
@@ -175,8 +175,10 @@ class MediaIntake:
     async def _cover(self, url: str, film: MediaFile, origin: Origin) -> str:
         """Keep the provider's cover if it has a good one, else a frame of the film."""
         cover_id = _id("cover", origin)
-        if origin.ordinal is not None and await self._index.get(cover_id):
-            return cover_id
+        if origin.ordinal is not None:
+            known = await self._patiently(origin, lambda: self._index.get(cover_id))
+            if known is not None:
+                return cover_id
         if url:
             try:
                 return (await self._take("cover", cover_id, Media("cover", url=url), origin)).id
@@ -208,19 +210,29 @@ class MediaIntake:
             created_ms=now_ms,
             expires_ms=now_ms + retain_s * 1000 if retain_s else None,
         )
-        return await self._patiently_listed(file, record, self._limits.store_s if origin.paid else 0.0)
+        kept = False
 
-    async def _patiently_listed(self, file: MediaFile, record: MediaRecord, patience_s: float) -> MediaRecord:
-        """Wait with the file in hand for a store that is away: the provider's link may not live so long."""
+        async def listed() -> MediaRecord:
+            nonlocal kept
+            if not kept:
+                await self._store.keep(file)
+                kept = True
+            return await self._index.add(record)
+
+        return await self._patiently(origin, lambda: unbroken(listed()))
+
+    async def _patiently(self, origin: Origin, work: Callable[[], Awaitable[R]]) -> R:
+        """Wait with a file in hand for a store or database that is away: the provider's link may not live so long."""
         loop = asyncio.get_running_loop()
-        give_up, pause_s = loop.time() + patience_s, 0.5
+        give_up, pause_s = loop.time() + (self._limits.store_s if origin.paid else 0.0), 0.5
         while True:
             try:
-                return await unbroken(self._listed(file, self._index.add, record))
-            except GatewayError as error:
-                if error.code != "storage_unavailable" or loop.time() + pause_s > give_up:
+                return await work()
+            except (GatewayError, StorageError) as error:
+                away = isinstance(error, StorageError) or error.code == "storage_unavailable"
+                if not away or loop.time() + pause_s > give_up:
                     raise
-                log.warning("a file waits for the media store: %s", error.message)
+                log.warning("a file waits to be stored: %s", error)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, 15.0)
 
