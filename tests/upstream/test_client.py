@@ -169,6 +169,8 @@ BODY = b'data: {"text":"hello"}\n\n' * 50
         (zlib.compress(BODY), ("content-encoding: gzip",)),
         (zlib.compress(BODY), ("content-encoding: X-GZIP", "content-type: text/event-stream")),
         (BODY, ("content-encoding: gzip",)),
+        (gzip.compress(BODY, mtime=0), ("content-encoding: identity, gzip",)),
+        (gzip.compress(BODY, mtime=0), ("content-type: application/octet-stream",)),
         (gzip.compress(BODY, mtime=0), ("content-type: text/event-stream",)),
         (gzip.compress(BODY, mtime=0), ("content-type: Application/JSON; charset=utf-8",)),
         (BODY, ("content-type: text/event-stream", "content-encoding: identity")),
@@ -198,13 +200,24 @@ async def test_deflate_without_a_head_may_be_called_gzip(client: Client, body: b
 
 
 @pytest.mark.parametrize("body", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\xd8\xff\xe0\0\x10JFIF", BODY, b"hello"])
-async def test_a_body_that_is_not_packed_may_be_called_gzip(client: Client, body: bytes) -> None:
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_body_that_is_not_packed_may_be_called_so(client: Client, body: bytes, coding: str) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
-        await peer.answer(body, "content-encoding: gzip")
+        await peer.answer(body, f"content-encoding: {coding}")
 
     async with raw_upstream(script) as upstream:
         assert await fetched(client, upstream.url) == body
+
+
+async def test_an_error_in_a_coding_that_is_not_known_has_its_status(client: Client) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 429 Busy\r\ncontent-encoding: br\r\ncontent-length: 6\r\n\r\n\x0b\x02\x80{}\x03")
+
+    async with raw_upstream(script) as upstream:
+        response = await client.open(post(upstream.url))
+        assert (response.status, await everything(response)) == (429, b"")
 
 
 async def test_a_small_body_does_not_grow_large_in_memory(client: Client) -> None:

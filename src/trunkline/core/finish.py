@@ -41,7 +41,8 @@ _NOTHING = {"", "null", "none", "nil", "undefined", "in_progress", "not_finished
 _PARTS: tuple[tuple[str, FinishReason], ...] = (
     ("filter", "content_filter"), ("safety", "content_filter"), ("moderat", "content_filter"),
     ("violat", "content_filter"), ("guardrail", "content_filter"), ("blocked", "content_filter"),
-    ("length", "length"), ("max_", "length"), ("limit", "length"), ("context_", "length"), ("tool", "tool_calls"),
+    ("length", "length"), ("max_", "length"), ("maximum", "length"), ("limit", "length"), ("context_", "length"),
+    ("tool", "tool_calls"),
 )  # fmt: skip
 """What a word that nobody has met before is taken for, by what it contains."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -10,7 +10,7 @@ from trunkline.core.events import Ended, Event, Extras, Failed, Started, UsageRe
 from trunkline.core.finish import first_told, is_word
 from trunkline.core.notes import Notes
 from trunkline.wire.counted import Counted
-from trunkline.wire.error_body import is_error, is_error_text, read_error, read_error_body, unwrapped
+from trunkline.wire.error_body import is_error, is_error_text, read_error, read_error_body, unwrapped, usage_within
 from trunkline.wire.frame import END_EVENTS, ERROR_EVENTS, Frame, Parse
 from trunkline.wire.loose import as_raw, read_loose
 from trunkline.wire.media_shapes import is_pending, media_in
@@ -140,8 +140,7 @@ class ChatDecoder:
             self._finish(self._state(0), first_told(chunk.finish_reason), frame.line, out)
         if chunk.x_groq is not None or chunk.usageMetadata is not None or chunk.timings is not None:
             self._counts(chunk, out)
-        if choices is not None and self._started and (chunk.media is not None or chunk.images or chunk.videos):
-            members = {"media": chunk.media, "images": chunk.images, "videos": chunk.videos, "model": chunk.model}
+        if choices is not None and self._started and (members := chunk.media_beside()):
             for item in media_in(members):
                 self._state(0).media_ready(item, out)
 
@@ -175,7 +174,7 @@ class ChatDecoder:
     def _piece(self, value: dict[str, Any], frame: Frame, out: list[Event]) -> bool:
         """Read an object that has a piece of text in place of choices."""
         piece = None if media_in(value) else read_piece(value, begun=self._started)
-        if piece is not None and "complete" in frame.event and self._state(0).repeats(text_of_chunk(piece)):
+        if piece is not None and "complete" in frame.event and self._state(0).repeats(text_of_chunk(piece), 1):
             self._notes.add("content_cumulative", frame.line)
         elif piece is not None:
             self._notes.add("choices_missing", frame.line)
@@ -201,6 +200,7 @@ class ChatDecoder:
             self._pending = UpstreamError("upstream_error", told, 502)
         elif chunk.usage is None and chunk.usageMetadata is None and as_dict(chunk.x_groq).get("usage") is None:
             self._notes.add("choices_missing", frame.line)
+            self._counted.take(usage_within(value))
 
     def _before_failure(self, chunk: Chunk, frame: Frame, out: list[Event]) -> None:
         """Keep the text that stands beside an error."""
@@ -298,7 +298,7 @@ class ChatDecoder:
     @staticmethod
     def _beside(choice: Choice, message: Delta, state: ChoiceReader, line: int, out: list[Event]) -> None:
         """Read the message that stands beside a delta; at the end it may tell what no delta has told."""
-        said, delta = Delta(images=message.images), choice.delta or _NO_DELTA
+        said, delta = Delta(images=message.images, videos=message.videos), choice.delta or _NO_DELTA
         if choice.finish_reason:
             said.content = None if state.chars or delta.content else message.content
             said.tool_calls = None if state.calls.pending or delta.tool_calls else message.tool_calls

@@ -65,7 +65,7 @@ class Inflate:
             self._gzip = True
         elif data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0:
             self._decoder = zlib.decompressobj(wbits=15)
-        elif self._deflate or _is_bare(data[:_HEAD_BYTES]):
+        elif _is_bare(data[:_HEAD_BYTES], may_be_text=not self._deflate):
             self._decoder = zlib.decompressobj(wbits=-15)
         else:
             self._plain = True
@@ -76,15 +76,27 @@ class Inflate:
         return self._plain or (not self._packed and (not self._started or self._decoder.eof))
 
 
-def _is_bare(head: bytes) -> bool:
-    """Say whether bytes that should be gzip are deflate without any head, and no body that is not packed."""
+class Unread:
+    """Stands for a coding that nobody asked for: of an error answer the status says enough."""
+
+    hungry = finished = True
+
+    @staticmethod
+    def feed(_data: bytes) -> bytes:
+        """Give nothing."""
+        return b""
+
+
+def _is_bare(head: bytes, *, may_be_text: bool) -> bool:
+    """Say whether bytes are deflate without any head, and no body that is not packed; a few of it may be text, too."""
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(head)
+        text = codecs.getincrementaldecoder("utf-8")().decode(head) if may_be_text else "\0"
     except UnicodeDecodeError:
         text = "\0"
     if _CONTROL.search(text) is None:
         return False
     try:
-        return zlib.decompressobj(wbits=-15).decompress(head) != b""
+        zlib.decompressobj(wbits=-15).decompress(head)
     except zlib.error:
         return False
+    return True

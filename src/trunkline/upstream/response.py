@@ -8,8 +8,10 @@ from typing import Protocol
 
 from trunkline.calls.task import Wake
 from trunkline.core.ports import HttpError, HttpFailure
-from trunkline.upstream.coding import GZIP_MAGIC, Inflate
+from trunkline.upstream.coding import GZIP_MAGIC, Inflate, Unread
 
+_PACKED = (b"image/", b"video/", b"audio/", b"font/", b"application/zip", b"application/gzip", b"application/pdf")
+"""What is as it is, however it begins."""
 _text: Callable[[bytes], str] = methodcaller("decode", "latin-1")
 
 
@@ -39,7 +41,7 @@ class Response:
         self.status = 0
         self.error: HttpError | None = None
         """How the exchange broke; raised by `read` once all that has come is read."""
-        self._coding: Inflate | None = None
+        self._coding: Inflate | Unread | None = None
         self._plain = False
         """The body is known to be as it is read: its first bytes were looked at."""
         self.connection: Carrier | None = connection
@@ -127,8 +129,7 @@ class Response:
                     self.pieces.insert(0, held)
                 raise
             held += data
-            kind = self._kind.lower()
-            if kind and not (b"json" in kind or kind.startswith(b"text/")):  # a picture is as it is
+            if self._kind.lower().startswith(_PACKED):
                 self._plain = True
                 return held
             if held.startswith(GZIP_MAGIC):
@@ -152,12 +153,14 @@ class Response:
     def begin(self, status: int, head: dict[bytes, bytes]) -> None:
         """Take the head, names in lower case; raises HttpError on a content coding that is not known."""
         declared = head.get(b"content-encoding")
-        if declared and (declared := declared.strip().lower()) not in (b"", b"identity"):
-            if declared in (b"gzip", b"x-gzip", b"deflate"):
-                self._coding = Inflate(deflate=declared == b"deflate")
+        if declared and (coding := declared.lower().replace(b"identity", b"").strip(b" ,\t")):
+            if coding in (b"gzip", b"x-gzip", b"deflate"):
+                self._coding = Inflate(deflate=coding == b"deflate")
+            elif status >= 400:
+                self._coding = Unread()
             else:
-                coding = _text(declared)
-                raise HttpError("protocol", f"the content coding {coding!r} was not asked for", sent=True)
+                told = f"the content coding {_text(declared)!r} was not asked for"
+                raise HttpError("protocol", told, sent=True)
         else:
             self._kind = head.get(b"content-type", b"")
         self._head = head

@@ -127,6 +127,11 @@ def unwrapped(value: dict[str, Any]) -> dict[str, Any] | None:
     return next((inner for inner in map(_object, inners) if type(inner.get("choices")) in (list, dict)), None)
 
 
+def usage_within(value: dict[str, Any]) -> Any:
+    """Give the usage that stands within an envelope, in a chunk without choices."""
+    return next((usage for name in _AROUND if (usage := _object(value.get(name)).get("usage"))), None)
+
+
 def _lowered(value: Any) -> Any:
     """Write the names of members in small letters: `FinishReason` is `finish_reason`."""
     if type(value) is dict:

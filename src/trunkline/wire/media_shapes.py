@@ -43,6 +43,8 @@ def media_of(item: Any, kind: MediaKind = "image") -> Media | None:
             media = _of_url(url.strip(), said)
             cover = as_text(value.get("cover_image_url")) or as_text(value.get("cover_url"))
             return Media(media.kind, media.url, media.data, media.mime_type, cover) if media and cover else media
+    if url := as_text(as_dict(value.get("source")).get("url")):
+        return _of_url(url.strip(), kind)
     inline = next((inner for name in _INLINE if (inner := as_dict(value.get(name)))), value)
     encoded = next((text for name in _ENCODED if (text := as_text(inline.get(name)))), "")
     if not encoded:
@@ -82,7 +84,10 @@ def _walk(value: dict[str, Any], kind: MediaKind, depth: int) -> list[Media]:
         film: MediaKind = "video" if name.startswith("video") or name == "unsigned_urls" else kind  # OpenRouter's
         for item in items if type(items) is list else [items]:
             named = name.endswith("url") and type(item) is str  # the cover stands beside it
-            media = media_of({**value, "url": item} if named else item, film)
+            said = as_text(item.get("type")) if type(item) is dict else ""
+            if said.startswith("audio"):
+                continue
+            media = media_of({**value, "url": item} if named else item, "video" if said == "video" else film)
             if media is not None:
                 found.append(media)
             elif type(item) is dict and depth:
@@ -149,6 +154,7 @@ def part_media(part: dict[str, Any]) -> Media | None:
     """Read a content part that is a picture or a film."""
     kind = as_text(part.get("type"))
     if kind == "file":
+        part = as_dict(part.get("file")) or part
         kind = _mime_in(part) or kind
     if kind and not any(word in kind for word in ("image", "video", "media")):
         return None

@@ -1,6 +1,7 @@
 """One choice of an OpenAI answer: its deltas, as wild as they come, become events."""
 
 import re
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal
@@ -25,7 +26,8 @@ from trunkline.core.notes import Notes
 from trunkline.wire.cumulative import Cumulative
 from trunkline.wire.logprobs import read_logprobs
 from trunkline.wire.loose import TextJoin, as_raw, paired
-from trunkline.wire.media_shapes import media_of, part_media, parts_text
+from trunkline.wire.media_shapes import media_in, media_of, part_media, parts_text
+from trunkline.wire.mend import mend
 from trunkline.wire.openai_chunk import Delta, Function, ToolFragment
 from trunkline.wire.read import as_dict, as_index, as_list, as_name, as_text, dicts
 from trunkline.wire.tool_calls import ToolCalls
@@ -130,6 +132,9 @@ class ChoiceReader:
                 self.text("".join(words for _, words, _ in group), None, line, out)
             elif kind == "reasoning":
                 self.reason("".join(words for _, words, _ in group), line, out)
+            elif kind == "call":
+                for _, _, call in group:
+                    self.tool(call, line, out)
             elif kind == "refusal":
                 out.extend(RefusalDelta(paired(words), self.index) for _, words, _ in group)
             else:
@@ -139,7 +144,7 @@ class ChoiceReader:
     def delta(self, delta: Delta, logprobs: Any, line: int, out: list[Event]) -> None:
         """Read a whole delta: reasoning goes before content, calls after it."""
         reasoning = delta.reasoning_content or delta.reasoning or delta.thinking
-        if not reasoning and (delta.thought or delta.reasoning_text or delta.thinking_content or delta.thinking_blocks):
+        if not reasoning:
             reasoning = _rare_reasoning(delta)
         if reasoning or delta.reasoning_details:
             self._reasoning(reasoning, delta.reasoning_details, line, out)
@@ -156,15 +161,21 @@ class ChoiceReader:
                 self.tool(fragment, line, out)
         elif delta.function_call is not None and not self.calls.modern:
             self._function_call(delta.function_call, line, out)
-        self._rest(delta, out)
+        self._rest(delta, line, out)
 
-    def _rest(self, delta: Delta, out: list[Event]) -> None:
+    def _rest(self, delta: Delta, line: int, out: list[Event]) -> None:
         """Read what few deltas have."""
+        if delta.toolCalls or delta.tool_call:
+            for fragment in delta.toolCalls or filter(None, [delta.tool_call]):
+                self.tool(fragment, line, out)
         if delta.refusal and type(delta.refusal) is str:
             out.append(RefusalDelta(paired(delta.refusal), self.index))
         if delta.images or delta.image or delta.image_url or delta.attachments or delta.multi_mod_content:
             for items in (delta.images, delta.image, delta.image_url, delta.attachments, delta.multi_mod_content):
                 self._media(items, "image", out)
+        if delta.media or delta.files or delta.image_urls or delta.inline_data or delta.inlineData:
+            for media in _rare_media(delta):
+                self.media_ready(media, out)
         if delta.videos or delta.video or delta.video_url:
             for items in (delta.videos, delta.video, delta.video_url):
                 self._media(items, "video", out)
@@ -196,15 +207,16 @@ class ChoiceReader:
         custom = fragment.custom is not None
         function = fragment.custom or fragment.function
         if function is None:
-            function = Function(fragment.name, fragment.arguments or None, fragment.parameters, fragment.input)
+            arguments = fragment.arguments or fragment.args
+            function = Function(fragment.name, arguments or None, fragment.parameters, fragment.input)
         arguments = function.input if custom else function.arguments
         if arguments is None:
-            arguments = function.parameters or function.input
+            arguments = function.parameters or function.input or function.args
         extra = {"extra_content": as_raw(fragment.extra_content)} if fragment.extra_content else None
         self.calls.feed(
             out,
             index=as_index(fragment.index),
-            id=as_name(fragment.id),
+            id=as_name(fragment.id or fragment.call_id or fragment.tool_call_id),
             name=as_text(function.name),
             arguments=arguments,
             line=line,
@@ -330,8 +342,8 @@ def _name_of(url: str) -> str:
     return f"{size} {url[-64:]} {hash(url if size < _LARGE_CHARS else url[:: size // _PART_CHARS])}"
 
 
-def _part_said(part: Any) -> tuple[Literal["text", "reasoning", "refusal", "media"], str, Media | None]:
-    """Read a part of content: its kind, and its words or its medium."""
+def _part_said(part: Any) -> tuple[Literal["text", "reasoning", "refusal", "call", "media"], str, Any]:
+    """Read a part of content: its kind, and its words, its call or its medium."""
     if type(part) is not dict:
         return "text", str(part) if type(part) in (str, int, float) else "", None
     kind = as_text(part.get("type"))
@@ -340,6 +352,8 @@ def _part_said(part: Any) -> tuple[Literal["text", "reasoning", "refusal", "medi
         return "reasoning", _words(said), None
     if kind == "refusal":
         return "refusal", as_text(part.get("refusal")), None
+    if kind in ("tool_use", "tool_call", "function_call", "function"):
+        return "call", "", mend({"id": None, **part}, ToolFragment)
     if (media := part_media(part)) is not None:
         return "media", "", media
     return "text", _words(part.get("text")) or as_text(part.get("content")) or as_text(part.get("value")), None
@@ -353,10 +367,22 @@ def _words(value: Any) -> str:
 
 
 def _rare_reasoning(delta: Delta) -> Any:
+    if not (
+        delta.thought or delta.reasoning_text or delta.thinking_content or delta.thinking_blocks
+        or delta.reasoningContent
+    ):  # fmt: skip
+        return None
     if type(delta.thought) is str and delta.thought:
         return delta.thought
     blocks = "".join(as_text(block.get("thinking")) for block in dicts(delta.thinking_blocks))
-    return delta.reasoning_text or delta.thinking_content or blocks
+    return delta.reasoning_text or delta.thinking_content or delta.reasoningContent or blocks
+
+
+def _rare_media(delta: Delta) -> Iterator[Media | None]:
+    """Read media under names that few use; those of files and blobs must say that they are pictures or films."""
+    for item in (*as_list(delta.files), *filter(None, [delta.inline_data, delta.inlineData])):
+        yield part_media({"type": "file", **item} if type(item) is dict else {})
+    yield from media_in({"media": delta.media, "image_urls": delta.image_urls})
 
 
 def _is_thought(extra: Any) -> bool:

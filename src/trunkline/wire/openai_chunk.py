@@ -17,6 +17,7 @@ class Function(Struct, gc=False):
     arguments: Any = None
     parameters: Any = None
     input: Any = None
+    args: Any = None
 
 
 class ToolFragment(Struct, gc=False):
@@ -24,6 +25,8 @@ class ToolFragment(Struct, gc=False):
 
     index: Any = None
     id: Any = None
+    call_id: Any = None
+    tool_call_id: Any = None
     type: Any = None
     function: Function | None = None
     custom: Function | None = None
@@ -32,6 +35,7 @@ class ToolFragment(Struct, gc=False):
     arguments: Any = None
     parameters: Any = None
     input: Any = None
+    args: Any = None
 
 
 class Delta(Struct, gc=False):
@@ -61,6 +65,14 @@ class Delta(Struct, gc=False):
     video_url: Any = None
     attachments: Any = None
     multi_mod_content: Any = None
+    media: Any = None
+    files: Any = None
+    image_urls: Any = None
+    inline_data: Any = None
+    inlineData: Any = None  # noqa: N815 - as on the wire
+    reasoningContent: Any = None  # noqa: N815 - as on the wire
+    toolCalls: list[ToolFragment] | None = None  # noqa: N815 - as on the wire
+    tool_call: ToolFragment | None = None
     extra_content: Any = None
     finish_reason: Any = None
     usage: Any = None
@@ -109,10 +121,23 @@ class Chunk(Struct, gc=False):
     media: Any = None
     images: Any = None
     videos: Any = None
+    data: Any = None
+    image_result: Any = None
+    video_result: Any = None
     finish_reason: Any = None
     usageMetadata: Any = None  # noqa: N815 - as on the wire
     timings: Any = None
     base_resp: Any = None
+
+    def media_beside(self) -> dict[str, Any]:
+        """Give the members that hold media beside the choices, if there are any."""
+        if self.media is None and not (
+            self.images or self.videos or self.data or self.image_result or self.video_result
+        ):  # fmt: skip
+            return {}
+        names = ("media", "images", "videos", "image_result", "video_result", "model")
+        members = {name: getattr(self, name) for name in names}
+        return members | {"data": list(dicts(self.data))}  # an object may be anything
 
 
 parse_chunk = msgspec.json.Decoder(Chunk).decode

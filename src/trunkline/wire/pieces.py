@@ -11,7 +11,7 @@ from trunkline.wire.read import as_dict, as_text, dicts
 _TEXTS = ("content", "text", "answer", "result", "completion", "generated_text", "token", "textDelta", "delta",
           "generation", "textResponse", "outputText", "text_output",
           "chunk")  # fmt: skip
-_LISTS = ("results", "outputs", "responses", "generations")
+_LISTS = ("results", "outputs", "responses", "generations", "completions")
 _ENDS = ("stop", "done", "is_end", "is_finished", "finished", "end", "close", "data")
 _LIMITS = ("stopped_limit", "truncated")
 _REASONING = ("reasoning", "thinking")
