@@ -116,11 +116,14 @@ class ChatLine:
             self.checks.close()
         if self.over:
             return events
-        events += self._normaliser.feed(self._filtered(self._decoder.close(), last=True))
+        bare = self._frames == 1 and "data_prefix_missing" in self.notes.counts  # no event stream under a wrong label
+        whole = whole or (labelled and bare)
+        ends = whole and self._certain and not (broken or self.finished)
+        told = self._decoder.feed([Frame("done")]) if ends else []
+        events += self._normaliser.feed(self._filtered(told + self._decoder.close(), last=True))
         if self._unread and not self._certain and not broken:
             broken = f"the upstream's answer is no chat answer: {self._unread}"
-        bare = self._frames == 1 and "data_prefix_missing" in self.notes.counts  # no event stream under a wrong label
-        return events + self._normaliser.close(broken, whole=whole or (labelled and bare))
+        return events + self._normaliser.close(broken, whole=whole)
 
     def whole(self, body: bytes) -> list[Event]:
         """Read an answer that was asked for unstreamed and has come to its end, as no `ChatDialect.whole` reads it."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trunkline.core.events import Ended, Failed
+from trunkline.core.events import Ended, Failed, Finished, ToolCallDelta
 from trunkline.core.notes import Notes
 from trunkline.dialects import CHAT_DIALECTS
 from trunkline.pipeline import ChatLine
@@ -78,3 +78,13 @@ def test_what_bedrock_counted_is_the_last_it_says() -> None:
     line = fed(body)
     assert line.marked
     assert isinstance(line.close()[-1], Ended)
+
+
+def test_a_whole_answer_without_a_finish_gives_its_last_call_arguments() -> None:
+    calls = b'[{"id":"c","type":"function","function":{"name":"now","arguments":"%b"}}]'
+    for body in (b'{"choices":[{"message":{"tool_calls":%b}}]}', b'{"choices":[{"delta":{"tool_calls":%b}}]}'):
+        for arguments in (b"{}", b""):
+            line = ChatLine(CHAT_DIALECTS["openai_chat"], Notes())
+            events = line.whole(body % (calls % arguments))
+            assert events[-3:] == [ToolCallDelta(0, "{}"), Finished("tool_calls"), Ended()]
+        assert isinstance(last(body % (calls % b"{")), Failed)

@@ -81,7 +81,7 @@ class Delta(Struct, gc=False):
     @property
     def answers(self) -> bool:
         """Whether a message holds an answer: some send pieces as messages, the first of which is empty."""
-        return bool(self.content or self.tool_calls or self.images or self.refusal)
+        return bool(self.content or self.tool_calls or self.toolCalls or self.images or self.videos or self.refusal)
 
 
 class Choice(Struct, gc=False):
