@@ -96,6 +96,16 @@ class Account(Protocol):
 class Meter:
     """Watches one call's events. `settle` hands over the settlement once, whatever is called afterwards."""
 
+    kind: ModelKind = "text"
+    made: tuple[Made, ...] = ()
+    """The media that were kept."""
+    path = "/v1/chat/completions"
+    """Of the endpoint."""
+    _partial: Usage | None = None
+    """What the provider tells of one side alone: zeros are unknown."""
+    _prompt: int | None = None
+    """Our own count of the prompt, where that was let go."""
+
     def __init__(
         self,
         request: ChatRequest,
@@ -108,17 +118,10 @@ class Meter:
         self._settled = False
         self._tokens = TokenCount()
         self._usage: Usage | None = None
-        self._prompt: int | None = None
-        """Our own count of the prompt, where that was let go."""
         self._ended = self._estimated = False
         self.first_event_ms: int | None = None
         self.chunks = self.media = 0
         """How many events and media have gone by."""
-        self.kind: ModelKind = "text"
-        self.made: tuple[Made, ...] = ()
-        """The media that were kept."""
-        self.path = "/v1/chat/completions"
-        """Of the endpoint."""
         self.started_ms = time.time_ns() // 1_000_000
         self._begun = self._first_at = self._fed_at = time.monotonic()
         self._gaps = [0] * (len(GAP_BOUNDS_S) + 1)
@@ -144,8 +147,9 @@ class Meter:
             self._tokens.add("".join(texts))
         self.chunks += len(events)
         if self._ended and self._usage is None:
-            self._usage, self._estimated = self.estimate(), True
-            return [*events[:-1], UsageReported(self._usage), events[-1]]
+            self._usage = usage = self._completed()
+            said = [event for event in events[:-1] if type(event) is not UsageReported]
+            return [*said, UsageReported(usage), events[-1]]
         return events
 
     def feed_text(self, text: str) -> None:
@@ -163,7 +167,11 @@ class Meter:
         if type(event) is Ended:
             self._ended = True
         elif type(event) is UsageReported:
-            self._usage = event.usage
+            usage = event.usage
+            if usage.prompt_tokens and usage.completion_tokens:
+                self._usage = usage
+            else:
+                self._partial = usage
         elif type(event) is ReasoningDelta or type(event) is RefusalDelta:
             self._tokens.add(event.text)
         elif type(event) is ToolCallDelta:
@@ -192,6 +200,21 @@ class Meter:
         prompt = count_prompt(self._request) if self._prompt is None else self._prompt
         completion = self._tokens.tokens
         return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
+
+    def _completed(self) -> Usage:
+        """Give the provider's usage, with our own count in place of what it does not tell."""
+        usage, told = self.estimate(), self._partial
+        if told is None:
+            self._estimated = True
+            return usage
+        prompt, completion = told.prompt_tokens or usage.prompt_tokens, told.completion_tokens
+        if not completion:
+            completion = max(told.total_tokens - prompt, 0) or usage.completion_tokens
+        if (prompt, completion) == (told.prompt_tokens, told.completion_tokens):
+            return told  # nothing was said
+        self._estimated = True
+        total = max(told.total_tokens, prompt + completion)
+        return replace(told, prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
 
     def _cut_off(self, held: Usage | None) -> None:
         """Count an answer that was cut: by the provider's numbers, as far as they go.
@@ -265,7 +288,7 @@ class Meter:
             return
         self._settled = True
         if self._usage is None and (self.first_event_ms is not None or unanswered):
-            self._cut_off(held)
+            self._cut_off(self._partial or held)
         self._account.settle(
             Settlement(  # in the order of its fields: names cost more than the struct
                 self._request,

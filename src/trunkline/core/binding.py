@@ -44,10 +44,11 @@ class Binding(Struct):
         counted = [part.usage for part in self.parts if part.usage is not None]
         if not counted:
             return None
-        names = [name for name in Usage.__struct_fields__ if name != "cost_microusd"]
+        names = [name for name in Usage.__struct_fields__ if name not in {"cost_microusd", "estimated"}]
         costs = [usage.cost_microusd for usage in counted if usage.cost_microusd is not None]
         sums = {name: sum(getattr(usage, name) for usage in counted) for name in names}
-        return Usage(**sums, cost_microusd=sum(costs) if costs else None)
+        estimated = any(usage.estimated for usage in counted)
+        return Usage(**sums, cost_microusd=sum(costs) if costs else None, estimated=estimated)
 
 
 def bind(target: Target, n: int, per_submit: int) -> Raw:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 _MAX_COUNT = 2**53
+MOST_COUNT = 10**13
+"""More is no count; times in milliseconds are less."""
 
 
 def as_text(value: Any) -> str:
@@ -23,12 +25,12 @@ def as_count(value: Any) -> int:
     if value is None:
         return 0
     if type(value) is int:
-        return value if 0 <= value < _MAX_COUNT else 0
+        return value if 0 <= value < MOST_COUNT else 0
     if type(value) is float:
-        return int(value) if 0 <= value < _MAX_COUNT else 0
+        return int(value) if 0 <= value < MOST_COUNT else 0
     if type(value) is str and value.isascii() and len(value) < 16:
         whole, point, part = value.partition(".")
-        return int(whole) if whole.isdigit() and (part.isdigit() or not point) else 0
+        return as_count(int(whole)) if whole.isdigit() and (part.isdigit() or not point) else 0
     return 0
 
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from trunkline.core.events import Usage
 from trunkline.core.money import microusd
 from trunkline.wire.mend import mend
-from trunkline.wire.read import as_count, as_number, dicts
+from trunkline.wire.read import MOST_COUNT, as_count, as_number, dicts
 
 
 class _Details(Struct):
@@ -54,7 +54,7 @@ class _Usage(Struct):
     predicted_n: Any = None
 
 
-Count = Annotated[int, Meta(ge=0, lt=2**53)]
+Count = Annotated[int, Meta(ge=0, lt=MOST_COUNT)]
 
 
 class _PlainInputs(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,6 +84,7 @@ class PlainUsage(Struct, forbid_unknown_fields=True):
 
 
 _NO_DETAILS = _Details()
+_MOST_DOLLARS = 10**9
 _TICKS_PER_MICROUSD = 10_000  # 10^10 ticks are a dollar
 
 
@@ -164,7 +165,7 @@ def _first(*values: Any) -> int:
 def _cost(raw: _Usage) -> int | None:
     told = raw.cost
     dollars = as_number(told["total_cost"] if type(told) is dict and "total_cost" in told else told)
-    if dollars is not None and dollars >= 0:
+    if dollars is not None and 0 <= dollars < _MOST_DOLLARS:
         return microusd(dollars)
     ticks = as_count(raw.cost_in_usd_ticks)
     return -(-ticks // _TICKS_PER_MICROUSD) if ticks else None
