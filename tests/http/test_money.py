@@ -151,6 +151,7 @@ async def embed(peer: Peer) -> None:
             await peer.answer(b"{}", status="500 Internal Server Error")
             continue
         usage = {} if b"uncounted" in body else {"usage": {"prompt_tokens": 1000, "total_tokens": 1000}}
+        usage = {"usage": {"total_tokens": 1000}} if b"totalled" in body else usage
         await peer.answer(json.dumps({"object": "list", "data": [], **usage}).encode())
 
 
@@ -161,20 +162,22 @@ async def test_embeddings_cost_what_they_cost(tmp_path: Path) -> None:
             answer = await gate.ask({"model": model, "input": text}, "/v1/embeddings", authorization=who)
             if answer.status == 200:
                 assert answer.headers["x-trunkline-attempts"] == "1"
-                assert answer.headers["x-trunkline-cost"] == ("0.002000" if model == "e" else "0.000008")
+                assert answer.headers["x-trunkline-cost"] == ("0.000008" if model == "uncounted" else "0.002000")
             return answer.status
 
         anna = await key(gate, budget=Budget(total=40_000), rates=Rates(requests=4))
         assert await ask("e", "x", anna) == 200
         assert await ask("uncounted", ["four", [1, 2, 3]], anna) == 200
+        assert await ask("totalled", "x", await key(gate)) == 200
         assert await ask("broken", "x", anna) == 502
         assert await ask("e", "x" * 100_000, anna) == 402
         assert await ask("e", "x", anna) == 429
         assert await ask("e", "x", await key(gate, models=("other-*",))) == 403
-        rows = {row.model: row for row in await ledger(tmp_path, 3)}
+        rows = {row.model: row for row in await ledger(tmp_path, 4)}
     assert {row.kind for row in rows.values()} == {"embedding"}
     assert (rows["e"].prompt_tokens, rows["e"].cost_microusd, rows["e"].route) == (1000, 2000, "/v1/embeddings")
     assert (rows["uncounted"].prompt_tokens, rows["uncounted"].estimated) == (4, True)
+    assert (rows["totalled"].prompt_tokens, rows["totalled"].cost_microusd) == (1000, 2000)
     assert (rows["broken"].end_reason, rows["broken"].cost_microusd) == ("failed", 0)
 
 
@@ -214,3 +217,11 @@ async def test_a_film_over_chat_is_set_aside_as_it_is_asked_for(
         assert (await gate.ask(chat(model, **members), authorization=enough)).status == 503
         refused = await gate.ask(chat(model, **members), authorization=less)
         assert refused.status == 402, await refused.json()
+
+
+async def test_the_larger_of_two_limits_is_set_aside(tmp_path: Path) -> None:
+    both: dict[str, Any] = {"max_completion_tokens": 5, "max_tokens": 10_000}  # many providers read the second alone
+    async with gateway(tmp_path, priced("http://127.0.0.1:9")) as gate:
+        anna = await key(gate, budget=Budget(total=50_000))
+        assert (await gate.ask(chat(max_completion_tokens=5), authorization=anna)).status == 503
+        assert (await gate.ask(chat(**both), authorization=anna)).status == 402

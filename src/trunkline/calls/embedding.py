@@ -5,6 +5,7 @@ import time
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from trunkline.calls.chat import Targets
 from trunkline.calls.gate import Admitted
@@ -83,7 +84,7 @@ class EmbeddingCall:
 
     def settle(self, end: EndReason, error: GatewayError | None = None) -> None:
         """End the call."""
-        if end == "cancelled" and self.asked is not None:  # the provider has read the request
+        if end == "cancelled" and self.asked is not None and self._usage is None:  # the provider has read the request
             self._count()
         self._admitted.settle(
             Settlement(
@@ -141,6 +142,8 @@ class EmbeddingCall:
         self._usage = read_usage(msgspec.json.decode(answer["usage"])) if "usage" in answer else None
         if self._usage is None:
             self._count()
+        elif not self._usage.prompt_tokens:  # all that was told is a total, which is the input
+            self._usage = replace(self._usage, prompt_tokens=self._usage.total_tokens, completion_tokens=0)
         answer["model"] = Raw(msgspec.json.encode(self._request.model))
         return msgspec.json.encode(answer)
 

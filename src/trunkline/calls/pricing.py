@@ -192,14 +192,14 @@ def _of_media(tariff: Tariff, item: RouteTarget, tally: Tally | Settlement) -> i
 
 
 def _asked_outputs(fields: Mapping[str, Raw]) -> int:
-    """Give the most tokens that an answer may have, as far as the request says; 0: it does not."""
+    """Give the most tokens that an answer may have, as far as the request says; 0: it does not.
+
+    Of two that it says the larger one counts: not every provider reads both.
+    """
     if "max_tokens" not in fields and "max_completion_tokens" not in fields:
         return 0
-    for name in ("max_completion_tokens", "max_tokens"):
-        raw = fields.get(name)
-        if raw is not None and (asked := as_count(msgspec.json.decode(raw))):
-            return asked
-    return 0
+    said = (fields.get("max_completion_tokens"), fields.get("max_tokens"))
+    return max(as_count(msgspec.json.decode(raw)) for raw in said if raw is not None)
 
 
 def unpriced(model: str) -> GatewayError:
