@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from genai_prices import Usage as TheirUsage
 from genai_prices import calc_price
@@ -258,3 +259,12 @@ def test_every_line_of_the_table_can_be_used() -> None:
 @pytest.mark.parametrize(("usd", "micro"), [(0.000001, 1), (0.0000011, 2), (1, 1_000_000), ("0.134", 134_000), (0, 0)])
 def test_dollars_become_micro_dollars_rounded_up(usd: float | str, micro: int) -> None:
     assert microusd(usd) == micro
+
+
+def test_a_job_of_an_older_version_keeps_its_price() -> None:
+    price = msgspec.json.decode(msgspec.json.encode(known(OPENAI, "gpt-image-1")))
+    for _, kinds in price["tokens"]:
+        del kinds["cached_audio"]
+    old = msgspec.json.decode(msgspec.json.encode(price), type=Tariff)
+    usage = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+    assert old.of_tokens(usage) == known(OPENAI, "gpt-image-1").of_tokens(usage)

@@ -17,7 +17,7 @@ ELSEWHERE = {
     "text": "makes neither pictures nor films; ask POST /v1/chat/completions",
     "image": "makes pictures; ask POST /v1/images/generations",
     "video": "makes films; ask POST /v1/videos",
-    "chat": "answers in chats only; ask POST /v1/chat/completions",
+    "chat": "makes films within a chat only, not as jobs; ask POST /v1/chat/completions",
 }
 
 

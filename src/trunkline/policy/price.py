@@ -32,7 +32,6 @@ class TokenPrices(Struct, frozen=True):
     input: int
     output: int
     cached: int
-    cached_audio: int
     cache_write: int
     cache_write_1h: int
     reasoning: int
@@ -41,6 +40,8 @@ class TokenPrices(Struct, frozen=True):
     image_input: int
     image_output: int
     request: int
+    cached_audio: int = 0
+    """Jobs of before it was there have none, and no sound."""
 
     def of(self, prompt: int, completion: int) -> int:
         """Price a call whose tokens are of the general kinds, rounded up to whole micro-dollars."""
