@@ -226,7 +226,7 @@ def test_what_is_set_aside_is_the_same_by_the_short_way(
     pricing, request = Pricing(4096, PriceBook(read_price_table)), asked(**members)
     prices = pricing.prices(route(model, "gpt-4o-mini", price=price), time.time_ns() // 1_000_000)
     bound = pricing._bound(request)
-    most = max(tariff.of_tokens(bound) or 0 for _, tariff in prices.tariffs if tariff is not None)
+    most = max(pricing._most(tariff, bound, request.n, "text", 0) for _, tariff in prices.tariffs if tariff is not None)
     assert pricing.most(request, prices, budgeted=True) == most > 0
 
 

@@ -225,3 +225,11 @@ async def test_the_larger_of_two_limits_is_set_aside(tmp_path: Path) -> None:
         anna = await key(gate, budget=Budget(total=50_000))
         assert (await gate.ask(chat(max_completion_tokens=5), authorization=anna)).status == 503
         assert (await gate.ask(chat(**both), authorization=anna)).status == 402
+
+
+async def test_reasoning_that_is_dearer_is_set_aside(tmp_path: Path) -> None:
+    tables = priced("http://127.0.0.1:9", input_per_mtok=1, output_per_mtok=8, reasoning_per_mtok=20)
+    async with gateway(tmp_path, tables) as gate:
+        enough, less = [await key(gate, budget=Budget(total=money)) for money in (21_000, 19_000)]
+        assert (await gate.ask(chat(max_tokens=1000), authorization=enough)).status == 503
+        assert (await gate.ask(chat(max_tokens=1000), authorization=less)).status == 402

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from trunkline.calls.meter import Settlement, Tally
 from trunkline.core.chat import ChatRequest
@@ -141,7 +142,8 @@ class Pricing:
 
     def _most(self, tariff: Tariff, bound: Usage, n: int, kind: ModelKind, film_s: float) -> int:
         if kind == "text":
-            return tariff.of_tokens(bound) or 0
+            thought = replace(bound, reasoning_tokens=bound.completion_tokens, audio_output_tokens=0)
+            return max(tariff.of_tokens(bound) or 0, tariff.of_tokens(thought) or 0)
         drawn = Usage(
             prompt_tokens=bound.prompt_tokens,
             completion_tokens=n * MOST_IMAGE_TOKENS,

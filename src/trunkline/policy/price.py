@@ -75,7 +75,7 @@ class Tariff(Struct, frozen=True):
             return None
         price = self.tokens[0][1]
         alike = price.cache_write == price.cache_write_1h == price.input and price.audio_output == price.output
-        return price if alike else None
+        return price if alike and price.reasoning <= price.output else None
 
     def of_tokens(self, usage: Usage) -> int | None:
         """Price what was counted, rounded up to whole micro-dollars; None: there is no price by tokens."""
