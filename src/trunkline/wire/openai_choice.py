@@ -143,6 +143,11 @@ class ChoiceReader:
 
     def delta(self, delta: Delta, logprobs: Any, line: int, out: list[Event]) -> None:
         """Read a whole delta: reasoning goes before content, calls after it."""
+        content = delta.content
+        if (content is None or type(content) is str) and delta == Delta(delta.role, content):  # one step for the usual
+            if content:
+                self.text(content, logprobs, line, out)
+            return
         reasoning = delta.reasoning_content or delta.reasoning or delta.thinking
         if not reasoning:
             reasoning = _rare_reasoning(delta)
