@@ -4,28 +4,31 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("here", deadline=None)  # how long an example takes says how busy the machine is
+from trunkline.config import providers
+
+settings.register_profile("here", deadline=None, max_examples=40)  # how long one takes says how busy the machine is
 settings.register_profile("nightly", deadline=None, max_examples=20_000)  # --hypothesis-profile=nightly
 settings.load_profile("here")
 HERE = Path(__file__).parent
 SUITES = ("faults", "oracles", "scale", "browser")
 """Markers, each with a folder where nothing else is."""
-WORKERS_PER_CORE = 2
 
 if sys.dont_write_bytecode:  # else each worker, and each process that a test starts, would compile everything anew
     sys.dont_write_bytecode = False
-    sys.pycache_prefix = str(HERE.parent / ".pytest_cache" / "compiled")
-    os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": sys.pycache_prefix}
+    os.environ["PYTHONDONTWRITEBYTECODE"] = ""
+
+providers.shipped_tables = cache(providers.shipped_tables)  # hundreds of gateways start, and none changes them
 
 
 def pytest_xdist_auto_num_workers() -> int:
     """Give the number of workers for `-n auto`."""
-    return WORKERS_PER_CORE * len(os.sched_getaffinity(0))
+    return 3 * len(os.sched_getaffinity(0)) // 2 or 1  # some wait
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -60,8 +60,7 @@ class Reading:
 
     def value(self, value: Any, hint: Any, path: str) -> Any:
         """Read any value into what the type hint says."""
-        plain = strip(hint)
-        origin, args = get_origin(plain), get_args(plain)
+        plain, origin, args = shape(hint)
         if isinstance(plain, type) and issubclass(plain, Struct):
             return self.struct(value, plain, path)
         if plain is Secret:
@@ -167,6 +166,13 @@ def strip(hint: Any) -> Any:
     return hint
 
 
+@cache
+def shape(hint: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Give a type hint stripped, its origin and its arguments: a start asks some thousand times."""
+    plain = strip(hint)
+    return plain, get_origin(plain), get_args(plain)
+
+
 def is_table(hint: Any) -> bool:
     """Tell whether a value of this type is a TOML table."""
     plain = strip(hint)
@@ -185,8 +191,7 @@ def kind_of(value: Any) -> str:
 
 def describe(hint: Any, *, many: bool = False) -> str:
     """Name a type for people: in messages and in the documentation."""
-    plain = strip(hint)
-    origin, args = get_origin(plain), get_args(plain)
+    plain, origin, args = shape(hint)
     if plain in NAMES:
         return NAMES[plain][many] + bounds(hint)
     if origin is Literal:
