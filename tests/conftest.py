@@ -28,7 +28,7 @@ providers.shipped_tables = cache(providers.shipped_tables)  # hundreds of gatewa
 
 def pytest_xdist_auto_num_workers() -> int:
     """Give the number of workers for `-n auto`."""
-    return 3 * len(os.sched_getaffinity(0)) // 2 or 1  # some wait
+    return 2 * len(os.sched_getaffinity(0))  # half of them wait
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -57,7 +57,7 @@ def test_every_rule_has_its_page() -> None:
     told: set[str] = set()
     for case in cases():
         data = case.upstream
-        for end, width in ((len(data), 100), (len(data) // 2, 40), (len(data) * 4 // 5, 40)):
+        for end, width in ((len(data), 100), (len(data) * 2 // 3, 40)):
             report = examine(data[:end])
             shows = {f"{width} {found.rule}" for found in report.departures} | {f"{width} {report.verdict}"}
             if not shows <= told:

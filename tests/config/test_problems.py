@@ -115,7 +115,7 @@ def said(tables: dict[str, Any]) -> list[str]:
     return []
 
 
-SETTINGS = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

@@ -18,6 +18,8 @@ from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.money import SqlMoney
 from trunkline.storage.sql.tables import spend
 
+pytestmark = pytest.mark.scale
+
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.money import SqlMoney
 
+pytestmark = pytest.mark.scale
+
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:

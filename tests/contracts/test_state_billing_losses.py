@@ -22,6 +22,8 @@ from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.migrate import upgrade
 from trunkline.storage.sql.tables import ledger
 
+pytestmark = pytest.mark.scale
+
 
 async def refused(billing: Billing, key: Key, amount: int = PRICE) -> str:
     with pytest.raises(GatewayError) as error:

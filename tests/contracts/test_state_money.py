@@ -19,6 +19,8 @@ from trunkline.storage.sql.leases import SqlLeases
 from trunkline.storage.sql.money import SqlMoney
 from trunkline.storage.sql.tables import ledger, reservations, spend
 
+pytestmark = pytest.mark.scale
+
 NOW = time.time_ns() // 1_000_000
 DAY = day_of(NOW)
 PERIODS = ("total", DAY, DAY[:7])

@@ -128,6 +128,7 @@ async def test_a_job_goes_on_with_its_clients_trace(tmp_path: Path, patient: Non
     assert all(members(span.attributes)["trunkline.job.id"].startswith("image_") for span in collector.spans)
 
 
+@pytest.mark.faults
 async def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path) -> None:
     async with raw_upstream(answer) as upstream:
         tables = to_upstream(upstream.url) | {"server": {"otlp": "http://127.0.0.1:9"}}

@@ -23,6 +23,8 @@ from trunkline.pipeline import ChatLine
 from trunkline.upstream.connection import Connection
 from trunkline.upstream.response import Response
 
+pytestmark = pytest.mark.faults
+
 KINDS = (Attempt, ChatCall, ChatLine, EventStream, Exchange, Meter, Response, FrontDoor, Connection)
 CALLS = 4
 Ask = Callable[..., Coroutine[None, None, None]]

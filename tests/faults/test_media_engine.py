@@ -24,6 +24,8 @@ from trunkline.dialects import MEDIA_DIALECTS
 from trunkline.upstream.client import Client
 from trunkline.upstream.media_door import MediaDoor
 
+pytestmark = pytest.mark.faults
+
 __all__ = ["migrated"]
 PLACES = {
     "openai_images": "/openai/v1", "gemini_images": "/gemini/v1beta", "xai_images": "/xai/v1",

@@ -17,6 +17,8 @@ from trunkline.config.spoken import this_build
 from trunkline.core.keys import GroupChanges, Rates
 from trunkline.core.money import Budget
 
+pytestmark = pytest.mark.faults
+
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
 COST_USD = 0.006
 

@@ -9,6 +9,8 @@ from gateway import chat, chunk, gateway
 from money import ledger, priced
 from raw_upstream import Peer, Script, raw_upstream
 
+pytestmark = pytest.mark.faults
+
 SAID = "four" * 25
 """25 tokens by our own count; of the request that is 5."""
 

@@ -9,6 +9,8 @@ from gateway import chat, gateway
 from money import ledger, priced
 from raw_upstream import Peer, Script, raw_upstream
 
+pytestmark = pytest.mark.faults
+
 TIMINGS = {"prompt_n": 1000, "prompt_ms": 9.5, "predicted_n": 10, "predicted_ms": 80.0}
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010}
 

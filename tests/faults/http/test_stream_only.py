@@ -8,6 +8,8 @@ import pytest
 from gateway import Gateway, chat, chunk, gateway
 from raw_upstream import Peer, Script, raw_upstream
 
+pytestmark = pytest.mark.faults
+
 USAGE = {"prompt_tokens": 3, "completion_tokens": 9, "total_tokens": 12}
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 TAIL = chunk(choices=[], usage=USAGE) + b"data: [DONE]\n\n"

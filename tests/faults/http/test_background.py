@@ -14,6 +14,8 @@ from trunkline.calls.chat import ChatCall
 from trunkline.calls.media_retention import MediaRetention
 from trunkline.config.load import Loaded
 
+pytestmark = pytest.mark.faults
+
 
 async def broken() -> None:
     raise ValueError("odd")

@@ -16,6 +16,8 @@ from trunkline.core.money import Budget, LedgerRow
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.money import SqlMoney
 
+pytestmark = pytest.mark.faults
+
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
 
 

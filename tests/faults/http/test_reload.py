@@ -13,6 +13,8 @@ from raw_upstream import Peer, RawUpstream, raw_upstream
 from trunkline.config.load import Loaded, load
 from trunkline.config.spoken import this_build
 
+pytestmark = pytest.mark.faults
+
 FILE = """
 [server]
 keepalive_s = {keepalive}

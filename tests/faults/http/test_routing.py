@@ -15,6 +15,8 @@ from raw_upstream import Peer, raw_upstream
 
 from trunkline.calls.upstreams import retry_after
 
+pytestmark = pytest.mark.faults
+
 OK = json.dumps(
     {"id": "1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
 ).encode()

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from gateway import Answer, Gateway, chat, chunk, gateway, to_upstream
 from raw_upstream import Peer, raw_upstream
 from text_upstream import HEAD
@@ -19,6 +20,8 @@ from trunkline.core.money import LedgerRow
 from trunkline.http.chat_completions import ChatCompletions
 from trunkline.storage.sql.database import Database
 from trunkline.storage.sql.money import SqlMoney
+
+pytestmark = pytest.mark.faults
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
 ASKED = {"x_trunkline_cache": "true"}

@@ -18,6 +18,8 @@ from trunkline.http import chat_completions
 from trunkline.http.front_door import LARGE_BODY_BYTES, FrontDoor
 from trunkline.ingress.openai_chat import parse
 
+pytestmark = pytest.mark.faults
+
 ONE_READ = 256 * 1024
 
 
