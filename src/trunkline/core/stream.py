@@ -131,14 +131,16 @@ class Normaliser:
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the decoder's events; give those that are certain."""
         out: list[Event] = []
-        choices = self._choices
+        choices, plain = self._choices, True
         for event in events:
             if type(event) is TextDelta and not self.over:
                 index = event.choice
                 if index < len(choices) and choices[index].finish is None:
                     out.append(event)
                     continue
+            plain = False
             self._take(event, out)
+        if not plain:
             self.finished = self.marked or (bool(choices) and all(choice.finish for choice in choices))
             self.speaking = bool(choices) and choices[0].finish is None and not (self.marked or self.over)
         return out

@@ -37,6 +37,8 @@ async def settled(exchange: Exchange, call: ChatCall, open_calls: OpenCalls, ans
     open_calls.enter(call, exchange.path, exchange.stop)
     try:
         end = await answer
+        if call.request.stream:
+            await asyncio.sleep(0)  # its client has all of it; what has come for other streams is not to wait
     finally:
         open_calls.leave(call)
         await call.close(end)

@@ -148,7 +148,7 @@ def mend_chunk(value: Any) -> Chunk | None:
     """Read a JSON value that did not fit the types: members of the wrong type count as absent. None: no object."""
     if type(value) is not dict:
         return None
-    choices: list[Any] | None = [] if value.get("choices") == [] else None
+    choices: list[Any] | None = [] if value.get("choices") in ([], {}) else None
     if value.get("choices"):
         choices = [_mend_choice(part) for choice in _choices(value) for part in _parts(choice)]
     return mend({**value, "choices": choices}, Chunk)

@@ -6,6 +6,7 @@ from trunkline.core.notes import Notes
 from trunkline.wire.frame import ERROR_EVENTS, MAX_EVENT_BYTES, UNREADABLE, Frame, Parse
 from trunkline.wire.lines import DONE, LARGE_BYTES, SPACE, LineReader
 
+_DONE_LINE = b"data: " + DONE
 _EOL = re.compile(rb"\r\n|\n|\r")
 _GOES_ON = frozenset((b"{", b"[", b"}", b"]", b'"', b","))  # a line that begins so is the next of its value
 _PROMPT_BYTES = 16 * 1024  # a line this short is tried before its newline is there
@@ -90,7 +91,7 @@ class EventReader(LineReader):
         return frames
 
     def _read_lines(self, lines: list[bytes], frames: list[Frame]) -> None:
-        """Read whole lines; the usual one is `data: {…}` and goes to `parse` as it is."""
+        """Read whole lines; the usual ones are `data: {…}`, which goes to `parse` as it is, and the end mark."""
         parse, scanner = self._parse, self._scanner
         for line in lines:
             if not line:
@@ -109,6 +110,9 @@ class EventReader(LineReader):
                         self._notes.add("blank_line_missing", self.line)
                     self._separated = False
                     frames.append(Frame("json", text, value, self._event, self.line))
+            elif line == _DONE_LINE and self._separated and not (scanner.buffer or self._done_tail or self._in_array):
+                self._separated = False
+                frames.append(Frame("done", line=self.line))
             else:
                 self._read_line(line, frames)
             self.line += 1
@@ -160,7 +164,7 @@ class EventReader(LineReader):
             self._tail += self._read_line(tail.lstrip(SPACE), frames, whole=False)
         elif self._done_tail:
             return
-        elif tail == b"data: " + DONE:
+        elif tail == _DONE_LINE:
             self._begin()
             self._marked = True
             self._separate(prefixed=True)
