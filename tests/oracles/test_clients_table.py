@@ -20,7 +20,7 @@ from trunkline.inspection.examine import examine
 pytestmark = [pytest.mark.oracles, pytest.mark.timeout(1200)]  # the first of each library has it installed
 HARMLESS = [name for name, rule in RULES.items() if rule.severity == "harmless"]  # told beside others only
 ENOUGH = 0.95
-"""How much of what is said of the corpus, where faults come together, has to be so (measured: 95.5 % of 2,568)."""
+"""How much of what is said of the corpus, where faults come together, has to be so (measured: 95.4 % of 3,320)."""
 
 
 async def measure(bodies: dict[str, bytes], readers: Readers) -> dict[str, dict[str, Any]]:
@@ -69,7 +69,8 @@ async def test_streams_with_one_fault(readers: Readers) -> None:
 
 
 async def test_the_corpus(readers: Readers) -> None:
-    bodies = {f"{case.dialect}/{case.name}": case.upstream for case in cases()}
+    alone = [case for case in cases() if "choice_index_wrong" not in case.rules]  # else it matters what was asked for
+    bodies = {f"{case.dialect}/{case.name}": case.upstream for case in alone}
     told = await measure(bodies, readers)
     found: Counter[bool] = Counter()
     for name, body in bodies.items():
