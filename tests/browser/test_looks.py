@@ -88,12 +88,12 @@ def test_the_operators_pages_are_for_everyone(open_page: OpenPage, busy: str, lo
             close_dialog(page)
 
 
-def test_pages_with_nothing_in_them_say_so(open_page: OpenPage, locked: str) -> None:
-    page = open_page("admin/", base=locked)
+def test_pages_with_nothing_in_them_say_so(open_page: OpenPage, plain: str) -> None:
+    page = open_page("admin/", base=plain)
     for name, says in (("calls", "No call is in flight."), ("jobs", "No jobs."), ("media", "No media.")):
-        page.goto(f"{locked}admin/#/{name}")
+        page.goto(f"{plain}admin/#/{name}")
         expect(page.get_by_role("main")).to_contain_text(says)
-    page.goto(f"{locked}admin/#/usage")
+    page.goto(f"{plain}admin/#/usage")
     page.get_by_text("Last hour").click()
     page.get_by_text("Cost", exact=True).first.click()
     expect(page.get_by_role("figure")).to_contain_text("Nothing yet.")
